@@ -1,0 +1,100 @@
+"""What came back from the engine, and what the ladder made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stepladder.schemas.outcomes import Outcome, Rungs
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.outcomes import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A whole HTTP answer, of whatever status.
+
+    ``body`` is exactly what came over the wire once the transfer's own framing is off; ``streamed`` says that it is
+    a ``text/event-stream``. ``retry_after_s`` is the header ``Retry-After`` in seconds, where there was one.
+    """
+
+    status: int
+    body: bytes
+    streamed: bool = False
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """No whole answer came. ``body`` holds the bytes that did, ``status`` the HTTP status if headers came."""
+
+    cause: Cause
+    detail: str
+    body: bytes = b""
+    status: int | None = None
+    streamed: bool = False
+
+
+Arrival = Received | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the engine counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def total(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The one completion inside an answer, in a form that no longer depends on whether it was streamed.
+
+    ``content`` is the exact text as UTF-8, or None for null. ``finish_reason`` is the engine's own word, known or not.
+    """
+
+    content: bytes | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    finish_reason: str | None = None
+    tool_calls: bool = False
+    usage: Usage | None = None
+    model: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong with an answer: where (a JSON pointer), by which keyword or rule, and why."""
+
+    pointer: str
+    reason: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the ladder made of one arrival.
+
+    ``errors`` are what made it fail, in order; ``observed`` are broken rules of severity ``observe``, which reject
+    nothing. ``output`` is the parsed answer and is set for ``valid`` alone.
+    """
+
+    outcome: Outcome
+    cause: str | None = None
+    rungs: Rungs = field(default_factory=Rungs)
+    errors: tuple[Violation, ...] = ()
+    observed: tuple[Violation, ...] = ()
+    output: Json = None
+    completion: Completion = field(default_factory=Completion)
+    retry_after_s: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.VALID

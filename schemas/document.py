@@ -1,0 +1,219 @@
+"""A workflow document: the shape that YAML, JSON and Python all build.
+
+Only the shape stands here. Whether its edges lead somewhere, its names exist and its schemas hold is checked by
+``workflows.compile``, which turns a document into a machine.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from stepladder.schemas.canonical import content_hash
+from stepladder.schemas.job import Failure
+from stepladder.schemas.tool import Effect
+
+MAP, PLAIN = "<map>", "<plain>"
+
+
+def _shape(value: Any) -> str:
+    return MAP if isinstance(value, dict | BaseModel) else PLAIN
+
+
+def _schema_of(value: Any) -> Any:
+    """Python form: a pydantic model stands for its JSON Schema."""
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return value.model_json_schema()
+    return value
+
+
+# Where a field is text or a map, the value's own shape says which is meant: one error, and not one for each branch.
+Action = Annotated[str, Field(min_length=1, max_length=100)]
+StateName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
+Expression = Annotated[str, Field(min_length=1)]
+Expressions: TypeAlias = Annotated[
+    Annotated[Expression, Tag(PLAIN)] | Annotated[dict[str, Expression], Tag(MAP)], Discriminator(_shape)
+]
+Edges: TypeAlias = Annotated[
+    Annotated[StateName, Tag(PLAIN)] | Annotated[dict[Action, StateName], Tag(MAP)], Discriminator(_shape)
+]
+JsonSchema: TypeAlias = Annotated[dict[str, Any], BeforeValidator(_schema_of)]
+
+
+class Part(BaseModel):
+    """A piece of a document: unknown fields are errors, and nothing changes once it is built."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+
+class Sampling(Part):
+    """How the engine draws tokens. A closed list: an engine ignores a misspelt field and answers 200."""
+
+    temperature: float | None = Field(None, ge=0, le=5)
+    top_p: float | None = Field(None, gt=0, le=1)
+    top_k: int | None = Field(None, ge=-1)
+    min_p: float | None = Field(None, ge=0, le=1)
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    repetition_penalty: float | None = Field(None, gt=0)
+    stop: list[str] | None = Field(None, max_length=16)
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+
+
+class Retry(Part):
+    """How often a turn is tried. ``attempts`` counts answers that arrived, the first one included; ``transport``
+    counts the rest, and is bound by the deadline alone where it is missing. ``None`` takes the default."""
+
+    attempts: int = Field(3, ge=0, le=100)
+    transport: int | None = Field(None, ge=0, le=1000)
+
+
+class RuleSpec(Part):
+    """A semantic rule: a CEL ``check`` that must be true, or a ``call`` of a rule registered in Python."""
+
+    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)
+    check: Expression | None = None
+    call: str | None = None
+    pointer: str = Field("", pattern=r"^(/.*)?$", max_length=500)
+    reason: str = Field("", max_length=1000)
+    severity: Literal["reject", "observe"] = "reject"
+
+    @model_validator(mode="after")
+    def _one_way(self) -> RuleSpec:
+        if (self.check is None) == (self.call is None):
+            raise ValueError("a rule has either `check` (CEL) or `call` (a rule registered in Python)")
+        if self.check is not None and not self.reason:
+            raise ValueError("a rule with `check` needs a `reason`, which the model is told when the rule is broken")
+        return self
+
+
+class EngineChoice(Part):
+    """What a workflow sets for all its turns, and a state for its own."""
+
+    model: str | None = Field(None, min_length=1, max_length=300)
+    decoding: Literal["strict", "prompt"] | None = None
+    stream: bool | None = None
+    sampling: Sampling | None = None
+    max_completion_tokens: int | None = Field(None, ge=1, le=1_000_000)
+
+
+class Ask(EngineChoice):
+    """A turn: one question to the model, whose answer is bound by ``output`` and ``tools``."""
+
+    ask: str = Field(min_length=1)
+    output: JsonSchema | None = None
+    tools: list[str] = Field(default_factory=list, max_length=100)
+    rules: list[RuleSpec] = Field(default_factory=list, max_length=100)
+    retry: Retry | None = None
+    next: Edges
+    on_failure: dict[Annotated[Failure, Field(strict=False)], StateName] = Field(default_factory=dict)
+    max_visits: int | None = Field(None, ge=1, le=10_000)
+    history: Annotated[
+        Annotated[Literal["all", "none"], Tag("<word>")] | Annotated[int, Field(ge=0, le=10_000), Tag("<number>")],
+        Discriminator(lambda value: "<number>" if isinstance(value, int) else "<word>"),
+    ] = "all"
+    loop: Literal["on", "off"] = "on"
+
+
+class Chosen(Part):
+    """The tool that the named turn chose."""
+
+    from_: StateName = Field(alias="from")
+
+
+class Call(Part):
+    """A tool run by the machine. ``effect`` must agree with the code's word where it is given."""
+
+    tool: Annotated[Annotated[str, Tag(PLAIN)] | Annotated[Chosen, Tag(MAP)], Discriminator(_shape)]
+    arguments: Expressions | None = None
+    effect: Effect | None = Field(None, strict=False)
+    next: dict[Action, StateName]
+    max_visits: int | None = Field(None, ge=1, le=10_000)
+
+
+class WaitSpec(Part):
+    """The signal that is waited for. ``timeout_s`` in seconds; without it the job waits for ever."""
+
+    signal: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)
+    schema_: JsonSchema | None = Field(None, alias="schema")
+    show: Expressions | None = None
+    timeout_s: float | None = Field(None, ge=0, le=10 * 365 * 86400)
+
+
+class Wait(Part):
+    """An outside event."""
+
+    wait: WaitSpec
+    next: dict[Action, StateName]
+
+
+class End(Part):
+    """The end of the job."""
+
+    end: Literal["succeeded", "failed"]
+    result: Expressions | None = None
+
+
+KINDS = ("ask", "tool", "wait", "end")
+
+
+def _kind(state: Any) -> str | None:
+    """A state is of the kind whose word it has; with none of them, or with several, it is of no kind."""
+    if isinstance(state, Part):
+        words = [word for word in KINDS if hasattr(state, word)]
+    else:
+        words = [word for word in KINDS if word in state] if isinstance(state, dict) else []
+    return f"<{words[0]}>" if len(words) == 1 else None
+
+
+State: TypeAlias = Annotated[
+    Annotated[Ask, Tag("<ask>")]
+    | Annotated[Call, Tag("<tool>")]
+    | Annotated[Wait, Tag("<wait>")]
+    | Annotated[End, Tag("<end>")],
+    Discriminator(_kind),
+]
+
+
+class Loop(Part):
+    """When a job goes in circles: ``repeats`` equal visits of one state, or ``stale`` turns with nothing new."""
+
+    repeats: int = Field(2, ge=2, le=1000)
+    stale: int = Field(5, ge=1, le=1000)
+
+
+class Limits(Part):
+    """Bounds of one job. ``token_budget`` counts prompt and completion of every attempt; ``deadline_s`` in seconds."""
+
+    max_turns: int = Field(50, ge=0, le=100_000)
+    token_budget: int | None = Field(None, ge=0)
+    deadline_s: float | None = Field(None, ge=0)
+    loop: Annotated[Annotated[Literal["off"], Tag(PLAIN)] | Annotated[Loop, Tag(MAP)], Discriminator(_shape)] = Field(
+        default_factory=lambda: Loop()
+    )
+
+
+class Workflow(EngineChoice):
+    """A versioned state machine."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)
+    version: int = Field(ge=1, le=2**31 - 1)
+    description: str = Field("", max_length=2000)
+    input: JsonSchema = Field(default_factory=lambda: {"type": "object"})
+    system: str | None = None
+    start: StateName
+    retry: Retry | None = None
+    limits: Limits = Field(default_factory=lambda: Limits())
+    states: dict[StateName, State] = Field(min_length=1, max_length=1000)
+
+    def definition(self) -> dict[str, Any]:
+        """The document as JSON, without what merely repeats a default: equal for YAML, JSON and Python."""
+        definition: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return definition
+
+    def hash(self) -> str:
+        """SHA-256 of the canonical definition."""
+        return content_hash(self.definition())

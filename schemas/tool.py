@@ -1,0 +1,50 @@
+"""What is known of a tool or a Python rule that a user registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import JsonObject
+
+
+class Effect(StrEnum):
+    """What running a tool does to the world, and so what a crash in the middle of it allows.
+
+    ``read`` and ``idempotent`` may run again under the same idempotency key; ``irreversible`` runs at most once.
+    """
+
+    READ = "read"
+    IDEMPOTENT = "idempotent"
+    IRREVERSIBLE = "irreversible"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A registered tool. ``parameters`` is the JSON Schema of its one argument object.
+
+    ``takes_key`` says that ``function`` wants the keyword ``idempotency_key`` beside its arguments.
+    """
+
+    name: str
+    effect: Effect
+    parameters: JsonObject
+    function: Callable[..., Any]
+    permissions: tuple[str, ...] = ()
+    description: str = ""
+    takes_key: bool = False
+
+
+RuleFunction: TypeAlias = Callable[..., str | None]
+"""``(output, *, input, turns, tools) -> str | None``: None holds, a string is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The user's code that documents may name: tools and rules, by name."""
+
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    rules: Mapping[str, RuleFunction] = field(default_factory=dict)
