@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepladder.schemas.outcomes import Cause
+from stepladder.validation.diagnosis import PRECEDENCE
+from stepladder.validation.parse import MAX_BYTES, MAX_DEPTH, MAX_INTEGER_DIGITS, Limits, NotJson, Parsed, parse
+
+DOCUMENT = '{"a": 1}'
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(min_value=-(10**40), max_value=10**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+
+
+def cause(text: str | bytes, limits: Limits | None = None) -> Cause | None:
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    result = parse(content, limits) if limits else parse(content)
+    return result.cause if isinstance(result, NotJson) else None
+
+
+@given(json_values, st.booleans(), st.sampled_from([None, 0, 3]))
+def test_valid_json_reads_as_the_standard_library_reads_it(value: object, ascii_only: bool, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    assert parse(f" \r\n\t{text}\n ".encode()) == Parsed(json.loads(text))
+
+
+@given(st.binary(max_size=200) | st.text(alphabet="{}[]\",:\\u0dD8e+-.1 \n“”：'`<>|naNifty\ud800", max_size=60))
+def test_whatever_the_bytes_nothing_is_raised_and_what_is_accepted_is_json(content: bytes | str) -> None:
+    content = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    match parse(content):
+        case Parsed(value):
+            assert json.loads(content) == value
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        case NotJson(_, reason, offset):
+            assert reason
+            assert 0 <= offset <= len(content)
+
+
+@given(json_values, st.data())
+def test_a_document_cut_short_is_never_accepted_as_another(value: object, data: st.DataObject) -> None:
+    text = json.dumps({"v": value})
+    assert isinstance(parse(text[: data.draw(st.integers(0, len(text) - 1))].encode()), NotJson)
+
+
+def test_integers_stay_exact_and_other_numbers_are_floats() -> None:
+    big = 10 ** (MAX_INTEGER_DIGITS - 1) + 1
+    result = parse(f"[{big}, -{big}, 1.0, 1e2, -0]".encode())
+    assert isinstance(result, Parsed)
+    assert result.value == [big, -big, 1.0, 100.0, 0]
+    assert [type(number) for number in result.value] == [int, int, float, float, int]
+
+
+@pytest.mark.parametrize("text", ["1e309", "-1e400", "9" * 309, "-" + "9" * 309, "1" * 5000, "9" * 309 + ".0"])
+def test_numbers_beyond_a_double_are_refused(text: str) -> None:
+    assert cause(text) is Cause.NUMBER_TOO_LARGE
+    assert cause(f'{{"a": [{text}]}}') is Cause.NUMBER_TOO_LARGE
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", '{"a": nan}', '{"a": -inf}', "[+Infinity]"])
+def test_what_is_no_finite_number_is_named_so(text: str) -> None:
+    assert cause(text) is Cause.NON_FINITE_NUMBER
+
+
+def test_a_name_that_stands_twice_is_found_at_any_depth_and_in_any_spelling() -> None:
+    assert cause('{"a": 1, "b": 2, "a": 1}') is Cause.DUPLICATE_KEY
+    assert cause('{"a": 1, "\\u0061": 2}') is Cause.DUPLICATE_KEY
+    assert cause('[[{"x": {"": 1, "": 2}}]]') is Cause.DUPLICATE_KEY
+    assert cause('{"a": {"a": {"a": 1}}, "A": 2}') is None
+    found = parse(b'{"a": {"b": 1}, "c": {"b": 2, "b": 3}}')
+    assert isinstance(found, NotJson)
+    assert (found.offset, '"b"' in found.reason) == (30, True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [r'"\ud800"', r'"\udc00"', r'"\ud800\ud800"', r'"\ud800x\udc00"', r'"\udc00\ud800"', r'{"\udfff": 1}', "\ud83d"],
+)
+def test_half_a_character_is_refused(content: str) -> None:
+    assert cause(content) is Cause.BAD_UNICODE
+
+
+def test_whole_characters_are_kept_however_they_are_spelled() -> None:
+    assert parse('["\\ud83d\\ude00", "😀", "\\\\ud800", "\\u0000"]'.encode()) == Parsed(["😀", "😀", "\\ud800", "\0"])
+    assert cause(b'"\xff"') is Cause.BAD_UNICODE
+    assert cause(b'"\xc0\xaf"') is Cause.BAD_UNICODE
+
+
+def test_depth_is_bounded_and_brackets_in_texts_do_not_count() -> None:
+    assert cause("[" * MAX_DEPTH + "]" * MAX_DEPTH) is None
+    assert cause("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)) is Cause.TOO_DEEP
+    assert cause('{"a":' * 100_000) is Cause.TOO_DEEP
+    assert cause(json.dumps(["[" * 500, '"' + "{" * 500])) is None
+    assert cause("[" * 3, Limits(max_depth=2)) is Cause.TOO_DEEP
+    assert cause("1", Limits(max_depth=0)) is None
+    assert cause("[]", Limits(max_depth=0)) is Cause.TOO_DEEP
+
+
+def test_size_is_bounded_in_bytes() -> None:
+    assert cause('"' + "x" * (MAX_BYTES - 2) + '"') is None
+    assert cause('"' + "x" * (MAX_BYTES - 1) + '"') is Cause.TOO_LARGE
+    assert cause("1", Limits(max_bytes=0)) is Cause.TOO_LARGE
+    assert cause("12", Limits(max_integer_digits=1)) is Cause.NUMBER_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```json\n[1]\n```", Cause.MARKDOWN_FENCE),
+        (f"Here:\n```\n{DOCUMENT}\n```\nDone.", Cause.MARKDOWN_FENCE),
+        (f"```\n{DOCUMENT[:-1]},}}\n```", Cause.MARKDOWN_FENCE),
+        (f"<tool_call>```{DOCUMENT}```</tool_call>", Cause.TOOL_CALL_MARKUP),
+        (f"{DOCUMENT}\n<|tool_calls_section_begin|>", Cause.TOOL_CALL_MARKUP),
+        (f"to=functions.ship {DOCUMENT}", Cause.TOOL_CALL_MARKUP),
+        (f"Well: {DOCUMENT} Right?", Cause.PROSE_BEFORE),
+        ("Well: {'a': 1}", Cause.PROSE_BEFORE),
+        (f"'Well': {DOCUMENT}", Cause.QUOTES),
+        (f"2 of 3: {DOCUMENT}", Cause.PROSE_BEFORE),
+        (f"{DOCUMENT} ```", Cause.MARKDOWN_FENCE),
+        (f"{DOCUMENT} so “there”", Cause.PROSE_AFTER),
+        ("{'a': 1,}", Cause.QUOTES),
+        ('{"a”: 1, "b": 2}', Cause.QUOTES),
+        ('{"a": "b」}', Cause.QUOTES),
+        ('{"a": "b”\n}', Cause.QUOTES),
+        ('｛"a": 1}', Cause.QUOTES),
+        ('{"a": "“b”, c" "d": 1}', Cause.SYNTAX),
+        ('{"a": [1, 2, ], }', Cause.TRAILING_COMMA),
+        ('{"a": "```",}', Cause.TRAILING_COMMA),
+        ("[1,,2]", Cause.SYNTAX),
+        ("{,}", Cause.SYNTAX),
+        ("", Cause.SYNTAX),
+        ("I see [no] {thing} here", Cause.SYNTAX),
+    ],
+)
+def test_of_several_causes_the_one_that_explains_most_is_named(text: str, expected: Cause) -> None:
+    assert cause(text) is expected
+
+
+def test_every_diagnosis_but_syntax_stands_once_in_the_table() -> None:
+    causes = [row[0] for row in PRECEDENCE]
+    assert len(causes) == len(set(causes))
+    assert Cause.SYNTAX not in causes
+
+
+def test_reasons_say_what_to_do_and_where() -> None:
+    reasons = {
+        "```\n1\n```": "the answer must be one JSON document; a Markdown fence stands around it",
+        '{"a"：1}': "the answer must be JSON with plain ASCII signs; ： (U+FF1A) stands where : belongs",
+        '{"a": 1': "the answer must be one whole JSON document; it ends before the document does",
+        '{"a": yes}': 'the answer must be one JSON document; "yes" cannot stand at character 6',
+        '"a\tb"': "a control character inside a text must be written as an escape, a line break as \\n",
+    }
+    for text, reason in reasons.items():
+        result = parse(text.encode())
+        assert isinstance(result, NotJson)
+        assert result.reason == reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200 + '"' + '\\"' * 300_000,
+        "{" + '"a”:1,' * 100_000,
+        "<" * 900_000,
+        '{"a":' + "x " * 400_000,
+        "{" + ",".join(f'"k{number}": 1' for number in range(50_000)) + ', "k49999": 2}',
+        '"' + "\\ud83d\\ude00" * 70_000 + '\\ud83d"',
+        "“" * 300_000,
+    ],
+    ids=["quotes in brackets", "typographic", "angles", "words", "names", "surrogates", "opening quotes"],
+)
+def test_hostile_texts_are_refused_in_linear_time(text: str) -> None:
+    # What is quadratic in any of these takes minutes, so that coming back at all is the test.
+    assert isinstance(parse(text.encode()), NotJson)

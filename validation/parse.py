@@ -1,0 +1,214 @@
+"""The second rung: is the completion exactly one JSON document (RFC 8259)?
+
+Nothing is ever repaired. The standard library's decoder does the reading; what it is too lenient about (NaN,
+1e400, a name that stands twice, half a character, integers of any length, depth) is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from stepladder.schemas.outcomes import Cause
+from stepladder.validation.diagnosis import diagnose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepladder.schemas.jsontypes import Json
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 128
+"""Arrays and objects around a value. Far below the interpreter's recursion limit, which the decoder leans on."""
+MAX_INTEGER_DIGITS = 308
+"""One less than the largest double has before its point: an integer within the cap is always finite as a double."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s"\[\]{}:,]+', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|.)", re.DOTALL)
+_INFINITE = (math.inf, -math.inf)
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How big a document may be: in bytes, in nested arrays and objects, and in digits of one integer."""
+
+    max_bytes: int = MAX_BYTES
+    max_depth: int = MAX_DEPTH
+    max_integer_digits: int = MAX_INTEGER_DIGITS
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One JSON document. Integers are exact ints, every other number is a float."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class NotJson:
+    """No JSON document: why, in a sentence that a model can act on, and at which character (bytes for bad UTF-8)."""
+
+    cause: Cause
+    reason: str
+    offset: int
+
+
+class _Refused(Exception):  # noqa: N818 - not an error: the way out of the decoder's hooks, caught below
+    def __init__(self, cause: Cause, subject: str) -> None:
+        super().__init__(cause, subject)
+        self.cause = cause
+        self.subject = subject
+
+
+def parse(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Parsed | NotJson:
+    """Read ``content`` as one JSON document in UTF-8, with white space around it at most. Never raises."""
+    if len(content) > limits.max_bytes:
+        reason = f"the answer must be at most {limits.max_bytes} bytes long, and has {len(content)}"
+        return NotJson(Cause.TOO_LARGE, reason, limits.max_bytes)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"the answer must be UTF-8; the bytes at offset {error.start} are no character"
+        return NotJson(Cause.BAD_UNICODE, reason, error.start)
+    if (deep := _too_deep(text, limits.max_depth)) is not None:
+        reason = f"the answer must not nest arrays and objects more than {limits.max_depth} deep"
+        return NotJson(Cause.TOO_DEEP, reason, deep)
+    return _decode(text, limits)
+
+
+def _decode(text: str, limits: Limits) -> Parsed | NotJson:
+    start = _skip_space(text, 0)
+    try:
+        value, end = _decoder(limits.max_integer_digits).raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return NotJson(*diagnose(text, error.pos, None))
+    except _Refused as refused:
+        return NotJson(refused.cause, _REASONS[refused.cause].format(refused.subject), _find(text, refused))
+    if (rest := _skip_space(text, end)) != len(text):
+        return NotJson(*diagnose(text, rest, end))
+    if (half := _lone_surrogate(text)) is not None:
+        reason = f"the text must hold whole characters; {text[half : half + 6]} is half of one"
+        return NotJson(Cause.BAD_UNICODE, reason, half)
+    return Parsed(value)
+
+
+_REASONS = {
+    Cause.DUPLICATE_KEY: "an object must not hold one name twice; {} stands twice",
+    Cause.NON_FINITE_NUMBER: "a number must be finite; {} is not JSON",
+    Cause.NUMBER_TOO_LARGE: "a number must not be that large; {} is beyond what can be kept",
+}
+
+
+def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(items)
+    if len(found) != len(items):
+        twice = next(name for name, times in Counter(name for name, _ in items).items() if times > 1)
+        raise _Refused(Cause.DUPLICATE_KEY, _shown(json.dumps(twice, ensure_ascii=False)))
+    return found
+
+
+def _constant(word: str) -> Any:
+    raise _Refused(Cause.NON_FINITE_NUMBER, word)
+
+
+def _fraction(digits: str) -> float:
+    number = float(digits)
+    if number in _INFINITE:
+        raise _Refused(Cause.NUMBER_TOO_LARGE, _shown(digits))
+    return number
+
+
+@cache
+def _decoder(max_digits: int) -> json.JSONDecoder:
+    def integer(digits: str) -> int:
+        if len(digits) > max_digits and len(digits.lstrip("-")) > max_digits:
+            raise _Refused(Cause.NUMBER_TOO_LARGE, _shown(digits))
+        return int(digits)
+
+    return json.JSONDecoder(
+        object_pairs_hook=_pairs, parse_constant=_constant, parse_int=integer, parse_float=_fraction
+    )
+
+
+def _too_deep(text: str, max_depth: int) -> int | None:
+    """Where the nesting first passes the bound. Linear, and skipped where there are too few brackets to matter.
+
+    Brackets inside strings do not count. As far as the text is JSON this agrees with the decoder about what a
+    string is, and beyond that point the decoder does not read.
+    """
+    if text.count("[") + text.count("{") <= max_depth or not text.startswith(("[", "{"), _skip_space(text, 0)):
+        return None
+    for start, _, depth in _tokens(text):
+        if depth > max_depth:
+            return start
+    return None
+
+
+def _tokens(text: str) -> Iterator[tuple[int, str, int]]:
+    """Each token with its start and the depth that it stands at, an opening bracket counting as inside."""
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token in ("[", "{"):
+            depth += 1
+        yield match.start(), token, depth
+        if token in ("]", "}"):
+            depth -= 1
+
+
+def _find(text: str, refused: _Refused) -> int:
+    """The decoder's hooks do not know where they stand; this finds the token that they refused."""
+    if refused.cause is not Cause.DUPLICATE_KEY:
+        return next((start for start, token, _ in _tokens(text) if _shown(token) == refused.subject), 0)
+    names: list[set[str]] = []
+    at, last = 0, ""
+    for start, token, _ in _tokens(text):
+        match token:
+            case "{" | "[":
+                names.append(set())
+            case "}" | "]" if names:
+                names.pop()
+            case ":" if names:
+                name = _shown(json.dumps(json.loads(last), ensure_ascii=False))
+                if name == refused.subject and name in names[-1]:
+                    return at
+                names[-1].add(name)
+        at, last = start, token
+    return 0
+
+
+def _lone_surrogate(text: str) -> int | None:
+    """Where an escape spells half a character. ``text`` is a JSON document, so that escapes stand in strings alone."""
+    if "\\u" not in text or _SURROGATE_ESCAPE.search(text) is None:
+        return None
+    high: tuple[int, int] | None = None
+    for match in _ESCAPE.finditer(text):
+        code = int(match.group(1), 16) if match.group(1) else 0
+        low = 0xDC00 <= code <= 0xDFFF
+        if high is not None and not (low and match.start() == high[1]):
+            return high[0]
+        if high is None and low:
+            return match.start()
+        high = match.span() if 0xD800 <= code <= 0xDBFF else None
+    return high[0] if high is not None else None
+
+
+def _skip_space(text: str, start: int) -> int:
+    if start == len(text) or text[start] not in " \t\n\r":
+        return start
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def _shown(token: str) -> str:
+    return token if len(token) <= 40 else f"{token[:30]}… ({len(token)} characters)"

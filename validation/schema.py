@@ -1,0 +1,222 @@
+"""The third rung: does the parsed answer fit the turn's one JSON Schema (draft 2020-12)?
+
+``jsonschema-rs`` validates. Its defaults reach out (it fetches ``http`` and ``file`` references and follows a foreign
+``$schema``), so the draft is named, formats are on, nothing is ever fetched, and whatever could make it reach out, or
+run in a circle, is refused when the schema is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import jsonschema
+import jsonschema_rs
+
+from stepladder.schemas.answer import Violation
+from stepladder.schemas.canonical import content_hash
+from stepladder.schemas.pointer import pointer
+from stepladder.validation.complaints import complaints, cut, reason, shown
+from stepladder.validation.cycles import endless
+from stepladder.validation.subschemas import Subschemas, references
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stepladder.schemas.jsontypes import Json
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+MAX_SCHEMA_DEPTH = 64
+"""Objects and arrays of the schema document inside each other; the libraries underneath recurse."""
+MAX_SCHEMA_NODES = 20_000
+"""JSON values in the schema document, all counted."""
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class BadSchema:
+    """What is wrong with a schema: every fault at once, each with a pointer into the schema."""
+
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """A compiled schema. ``schema`` is the one object that prompt, decoder and validator share, ``hash`` its name."""
+
+    schema: Json
+    hash: str
+    _validator: jsonschema_rs.Draft202012Validator
+
+    def violations(self, value: Json) -> tuple[Violation, ...]:
+        """Everything in ``value`` that breaks the schema, by pointer and then by keyword; empty when it fits.
+
+        ``Violation.source`` is the keyword. Half a character, or a Python object that JSON does not have, breaks a
+        schema that looks at it. A value that did not come out of ``parse``, such as a tool's result, goes through it
+        first: here NaN would be taken for null, and the library has no bound on depth.
+        """
+        try:
+            return self._violations(value)
+        except ValueError:  # half a character, or a mapping or sequence that is no dict or list
+            return _sorted(_no_json(value)) or self._violations(plain(value))
+
+    def _violations(self, value: Any) -> tuple[Violation, ...]:
+        if self._validator.is_valid(value):
+            return ()
+        return _sorted(complaints(self._validator.iter_errors(value), value))
+
+
+def compile_schema(schema: Json) -> Schema | BadSchema:
+    """Check a schema and compile it. Never raises and never reaches out: what is wrong comes back as a value."""
+    if odd := _size(schema) or _no_json(schema):
+        return BadSchema(_sorted(odd))
+    subschemas = Subschemas(schema)
+    for check in (_metaschema, _local, _finite, _patterns):
+        if faults := check(subschemas):
+            return BadSchema(_sorted(faults))
+    try:
+        validator = jsonschema_rs.Draft202012Validator(plain(schema), validate_formats=True, retriever=_refuse)
+    except ValueError as error:  # ValidationError is one: a fault that the checks above do not know
+        return BadSchema((Violation("", f"cannot be compiled: {cut(str(error).splitlines()[0])}", "schema"),))
+    return Schema(schema, content_hash(schema), validator)
+
+
+def plain(value: Any) -> Any:
+    """The same JSON in dicts and lists, all of it copied."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value
+
+
+def _sorted(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+    return tuple(sorted(set(violations), key=lambda found: (found.pointer, found.source, found.reason)))
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"references are local; {uri} is not fetched")
+
+
+def _size(schema: Json) -> tuple[Violation, ...]:
+    waiting: list[tuple[int, Any]] = [(1, schema)]
+    count = 0
+    while waiting:
+        depth, value = waiting.pop()
+        count += 1
+        if depth > MAX_SCHEMA_DEPTH:
+            return (Violation("", f"must not nest more than {MAX_SCHEMA_DEPTH} deep", "size"),)
+        if count > MAX_SCHEMA_NODES:
+            return (Violation("", f"must not hold more than {MAX_SCHEMA_NODES} values", "size"),)
+        if isinstance(value, Mapping):
+            waiting.extend((depth + 1, item) for item in value.values())
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            waiting.extend((depth + 1, item) for item in value)
+    return ()
+
+
+def _no_json(value: Any) -> tuple[Violation, ...]:
+    """What in a Python value has no spelling in JSON."""
+    return tuple(
+        Violation(pointer(path).encode("utf-8", "replace").decode(), why, "type") for path, why in _odd(value, ())
+    )
+
+
+def _odd(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    match value:
+        case str():
+            if not _is_text(value):
+                yield path, "must be whole characters; half of one (a lone surrogate) stands in it"
+        case None | bool() | int():
+            pass
+        case float():
+            if not math.isfinite(value):
+                yield path, f"must be a finite number, not {value}"
+        case Mapping():
+            for name, item in value.items():
+                if not isinstance(name, str) or not _is_text(name):
+                    yield path, f"must have whole texts for names, not {name!r}"
+                yield from _odd(item, (*path, name))
+        case Sequence() if not isinstance(value, bytes | bytearray):
+            for index, item in enumerate(value):
+                yield from _odd(item, (*path, index))
+        case _:
+            yield path, f"must be a JSON value, not a Python {type(value).__name__}"
+
+
+def _is_text(text: str) -> bool:
+    return text.isascii() or _HALF.search(text) is None
+
+
+def _metaschema(subschemas: Subschemas) -> list[Violation]:
+    """Whether the schema is one, by the draft's own schema; a foreign ``$schema`` is refused first."""
+    if foreign := [
+        Violation(pointer((*path, "$schema")), f"must be {DRAFT}", "$schema")
+        for path, part in subschemas.by_path.items()
+        if isinstance(part, Mapping) and str(part.get("$schema", DRAFT)).rstrip("#") != DRAFT
+    ]:
+        return foreign
+    return [
+        Violation(pointer(error.absolute_path), _metaschema_reason(error), str(error.validator))
+        for error in _metaschema_validator().iter_errors(plain(subschemas.root))
+    ]
+
+
+@cache
+def _metaschema_validator() -> jsonschema.Draft202012Validator:
+    # No format checker: its word for `regex` is Python's dialect, and patterns are ECMA's. See `_patterns`.
+    return jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
+
+
+def _metaschema_reason(error: jsonschema.ValidationError) -> str:
+    if error.context:
+        return "; or ".join(_metaschema_reason(inner) for inner in error.context)
+    return reason(str(error.validator), error.validator_value, error.instance)
+
+
+def _local(subschemas: Subschemas) -> list[Violation]:
+    """References lead to a place in this document, and nothing inside it moves the place that they start from."""
+    faults: list[Violation] = []
+    for path, part in subschemas.by_path.items():
+        if path and isinstance(part, Mapping) and "$id" in part:
+            faults.append(Violation(pointer((*path, "$id")), "must stand at the root of a schema, if at all", "$id"))
+        for keyword, target in references(part).items():
+            at = pointer((*path, keyword))
+            if not target.startswith("#"):
+                why = f"must lead to a place in this schema (#/$defs/...), not to {shown(target)}"
+                faults.append(Violation(at, why, keyword))
+            elif subschemas.target(target) is None:
+                faults.append(Violation(at, f"leads nowhere: this schema has no {shown(target)}", keyword))
+    return faults
+
+
+def _finite(subschemas: Subschemas) -> list[Violation]:
+    return [Violation(pointer(path), why, "$ref") for path, why in endless(subschemas).items()]
+
+
+def _patterns(subschemas: Subschemas) -> list[Violation]:
+    """Patterns are regular expressions in ECMA's dialect, as the validator understands it."""
+    is_regex = _regex_validator().is_valid
+    faults: list[Violation] = []
+    for path, part in subschemas.by_path.items():
+        if not isinstance(part, Mapping):
+            continue
+        named = part.get("patternProperties")
+        texts = [("pattern", part.get("pattern"))]
+        texts += [("patternProperties", name) for name in named] if isinstance(named, Mapping) else []
+        faults += [
+            Violation(pointer((*path, keyword)), f"is no regular expression: {shown(text)}", keyword)
+            for keyword, text in texts
+            if isinstance(text, str) and not is_regex(text)
+        ]
+    return faults
+
+
+@cache
+def _regex_validator() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator({"format": "regex"}, validate_formats=True)

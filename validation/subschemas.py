@@ -1,0 +1,122 @@
+"""Where a JSON Schema holds further schemas, and where its references lead.
+
+Values of ``enum``, ``const``, ``default`` and ``examples`` are data: a ``$ref`` inside them refers to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from stepladder.schemas.pointer import pointer
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json
+
+MAPS = ("$defs", "definitions", "properties", "patternProperties", "dependentSchemas")
+LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+SINGLES = (
+    "additionalProperties",
+    "items",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+)
+REFERENCES = ("$ref", "$dynamicRef")
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Subschemas:
+    """Every schema inside ``root``, by its path, outermost first; ``root`` itself stands at the empty path."""
+
+    root: Json
+
+    @cached_property
+    def by_path(self) -> dict[Path, Json]:
+        found: dict[Path, Json] = {}
+        waiting: list[tuple[Path, Json]] = [((), self.root)]
+        while waiting:
+            path, schema = waiting.pop()
+            if path in found:
+                continue
+            found[path] = schema
+            waiting.extend((path + step, child) for step, child in children(schema))
+            waiting.extend(self._beside(schema))
+        return dict(sorted(found.items(), key=lambda item: (len(item[0]), pointer(item[0]))))
+
+    @cached_property
+    def anchors(self) -> dict[str, Path]:
+        return {
+            str(schema[keyword]): path
+            for path, schema in self.by_path.items()
+            if isinstance(schema, Mapping)
+            for keyword in ("$anchor", "$dynamicAnchor")
+            if keyword in schema
+        }
+
+    def target(self, reference: str) -> Path | None:
+        """Where a local reference (``#``, ``#/...`` or ``#anchor``) leads; None if nothing stands there."""
+        fragment = unquote(reference.removeprefix("#"))
+        if not fragment.startswith("/"):
+            return () if not fragment else self.anchors.get(fragment)
+        return self._walk(fragment)
+
+    def _walk(self, fragment: str) -> Path | None:
+        path: list[str | int] = []
+        at: Json = self.root
+        for raw in fragment.split("/")[1:]:
+            step = raw.replace("~1", "/").replace("~0", "~")
+            if isinstance(at, Mapping) and step in at:
+                at = at[step]
+                path.append(step)
+            elif isinstance(at, Sequence) and not isinstance(at, str) and step.isdecimal() and int(step) < len(at):
+                at = at[int(step)]
+                path.append(int(step))
+            else:
+                return None
+        return tuple(path)
+
+    def _beside(self, schema: Json) -> Iterator[tuple[Path, Json]]:
+        """Schemas that a pointer reaches although no keyword holds them, such as ``#/shared/team``."""
+        for reference in references(schema).values():
+            if reference.startswith("#/") and (path := self._walk(unquote(reference[1:]))) is not None:
+                yield path, self.at(path)
+
+    def at(self, path: Path) -> Json:
+        found: Json = self.root
+        for step in path:
+            found = found[step]  # type: ignore[index]  # the path was found by walking the same value
+        return found
+
+
+def children(schema: Json) -> Iterator[tuple[Path, Json]]:
+    """The schemas that stand directly inside this one, with the way to them."""
+    if not isinstance(schema, Mapping):
+        return
+    for keyword in MAPS:
+        if isinstance(held := schema.get(keyword), Mapping):
+            yield from (((keyword, name), child) for name, child in held.items())
+    for keyword in LISTS:
+        if isinstance(held := schema.get(keyword), Sequence) and not isinstance(held, str):
+            yield from (((keyword, index), child) for index, child in enumerate(held))
+    for keyword in SINGLES:
+        if keyword in schema:
+            yield (keyword,), schema[keyword]
+
+
+def references(schema: Json) -> dict[str, str]:
+    """The references that stand on this schema itself, by keyword."""
+    if not isinstance(schema, Mapping):
+        return {}
+    return {keyword: target for keyword in REFERENCES if isinstance(target := schema.get(keyword), str)}
