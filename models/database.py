@@ -1,0 +1,144 @@
+"""The way to PostgreSQL: one pool of connections for a process, and what is said when it cannot be reached."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from stepladder.models.tables import REVISION
+from stepladder.schemas.errors import BadInputError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from types import TracebackType
+
+Connection: TypeAlias = "psycopg.AsyncConnection[dict[str, Any]]"
+
+POOL_SIZE = 10
+"""Statements are short and none is held while an engine thinks, so that few connections serve hundreds of turns."""
+
+CONNECT_TIMEOUT_S = 10
+SETTINGS: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "stepladder"}
+
+
+def place(url: str) -> str:
+    """Where a URL leads, for people: host, port, database and user, and never the password.
+
+    Raises ``BadInputError`` for what is no URL of PostgreSQL.
+    """
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its message may quote the URL, password and all
+        raise BadInputError(
+            "The database URL cannot be read.",
+            remedy="Write STEPLADDER_DATABASE_URL as postgresql://USER:PASSWORD@HOST:PORT/DATABASE.",
+        ) from None
+    host, port = parts.get("host") or "this machine", parts.get("port")
+    user = f" as {parts['user']}" if parts.get("user") else ""
+    return f"PostgreSQL at {host}{f':{port}' if port else ''}, database {parts.get('dbname') or '(default)'}{user}"
+
+
+@contextmanager
+def reaching(url: str) -> Iterator[None]:
+    """Says of a broken connection where it led and what to do, as ``UnreachableError``."""
+    where = place(url)
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        password = conninfo_to_dict(url).get("password")
+        if password:
+            reason = reason.replace(str(password), "***")
+        raise UnreachableError(
+            f"{where} cannot be used: {reason}",
+            remedy="Check that the server runs, and that STEPLADDER_DATABASE_URL names its host, database, user and"
+            " password.",
+        ) from None
+
+
+class Database:
+    """A pool of connections to a migrated database. Open it in the loop that uses it: ``async with Database(url)``.
+
+    Every statement is a transaction of its own. Raises ``BadInputError`` for a URL that cannot be read.
+    """
+
+    def __init__(self, url: str, *, size: int = POOL_SIZE) -> None:
+        self.url = url
+        self.place = place(url)
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            kwargs={**SETTINGS, "autocommit": True, "row_factory": dict_row},
+            configure=_configure,
+            min_size=1,
+            max_size=size,
+            open=False,
+            name="stepladder",
+        )
+
+    def __repr__(self) -> str:
+        return f"Database({self.place!r})"
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Raises ``UnreachableError`` if nobody answers, the password is wrong, or the tables are not those needed."""
+        # A connection of its own first: the pool would try again and again, and say only that time ran out.
+        with reaching(self.url):
+            async with await psycopg.AsyncConnection.connect(self.url, autocommit=True, **SETTINGS) as connection:
+                found = await _revision(connection)
+        if found != REVISION:
+            state = "has no tables yet" if found is None else f"has the tables of revision {found}"
+            raise UnreachableError(
+                f"{self.place} {state}, and this Stepladder needs revision {REVISION}.",
+                remedy="Run `stepladder migrate`, with the newest Stepladder that uses this database.",
+            )
+        with reaching(self.url):
+            await self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection, for a statement or two. Raises ``UnreachableError`` when it breaks."""
+        with reaching(self.url):
+            async with self._pool.connection() as connection:
+                yield connection
+
+    async def row(self, statement: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
+        """The first row that a statement gives."""
+        async with self.connection() as connection:
+            return await (await connection.execute(statement, parameters)).fetchone()
+
+    async def rows(self, statement: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        async with self.connection() as connection:
+            return await (await connection.execute(statement, parameters)).fetchall()
+
+    async def write(self, statement: str, parameters: dict[str, Any]) -> int:
+        """The number of rows that a statement without an answer wrote."""
+        async with self.connection() as connection:
+            return (await connection.execute(statement, parameters)).rowcount
+
+
+async def _configure(connection: Connection) -> None:
+    await connection.execute("SET TIME ZONE 'UTC'")
+
+
+async def _revision(connection: psycopg.AsyncConnection[Any]) -> str | None:
+    found = await (await connection.execute("SELECT to_regclass('alembic_version')")).fetchone()
+    if found is None or found[0] is None:
+        return None
+    row = await (await connection.execute("SELECT version_num FROM alembic_version")).fetchone()
+    return None if row is None else str(row[0])

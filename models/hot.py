@@ -1,0 +1,314 @@
+"""The statements of a job's way through the store. Each is one round trip and one transaction of its own.
+
+Times that matter to leases are the database's: ``now()`` is when the statement began, so that a lease is never longer
+than its holder believes. What a worker writes about a job hangs on the fencing token in the same statement, and so on
+the row lock that the statement takes: under READ COMMITTED a statement that had to wait for the row looks at the
+row's newest version again, conditions and new values alike, before it writes.
+"""
+
+from __future__ import annotations
+
+SUBMIT = """
+WITH job AS (
+    INSERT INTO jobs (
+        id, lineage, replay_of, workflow, version, status, input, metadata, principal, scopes, priority,
+        token_budget, event_count, wake_at, deadline_at, created_at
+    ) VALUES (
+        %(id)s, %(lineage)s, %(replay_of)s, %(workflow)s, %(version)s, %(status)s, %(input)s::json,
+        %(metadata)s::jsonb, %(principal)s, %(scopes)s::text[], %(priority)s, %(token_budget)s, 1, now(),
+        %(deadline_at)s, %(created_at)s
+    )
+    RETURNING id
+)
+INSERT INTO events (job_id, ordinal, kind, data)
+SELECT id, 1, %(kind)s, '{}' FROM job
+"""
+
+_CLAIM = """
+UPDATE jobs SET
+    fence = fence + 1,
+    lease_owner = %(owner)s,
+    lease_until = now() + make_interval(secs => %(lease_s)s::float8),
+    started_at = COALESCE(started_at, now())
+FROM due
+WHERE jobs.id = due.id
+RETURNING jobs.*, due.taken_over, now() AS claimed_at
+"""
+
+_DUE = """
+    SELECT id, lease_owner IS NOT NULL AS taken_over
+    FROM jobs
+    WHERE wake_at <= now()
+        AND status IN ('queued', 'running', 'waiting')
+        AND (lease_until IS NULL OR lease_until <= now())
+"""
+
+CLAIM_NEXT = f"""
+WITH due AS (
+    {_DUE}
+    ORDER BY priority DESC, wake_at
+    LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+{_CLAIM}
+"""
+
+# Whoever asks for one job means it: a signal or a heartbeat that holds the row for a moment is waited for.
+CLAIM_ONE = f"""
+WITH due AS (
+    {_DUE}
+        AND id = %(job)s
+    FOR NO KEY UPDATE
+)
+{_CLAIM}
+"""
+
+# FOR SHARE makes a claim wait until the answer is in, so that its worker finds the answer; and it makes this wait for
+# a claim that was quicker, and then find another fence.
+ARRIVED = """
+WITH held AS (
+    SELECT id FROM jobs WHERE id = %(job)s AND fence = %(fence)s FOR SHARE
+)
+UPDATE attempts SET
+    http_status = %(http_status)s,
+    streamed = %(streamed)s,
+    raw = %(raw)s,
+    raw_encoding = %(raw_encoding)s,
+    retry_after_s = %(retry_after_s)s,
+    lost_cause = %(lost_cause)s,
+    lost_detail = %(lost_detail)s::json,
+    ttft_ms = %(ttft_ms)s,
+    duration_ms = %(duration_ms)s,
+    arrived_at = now()
+FROM held
+WHERE job_id = held.id AND turn = %(turn)s AND ordinal = %(ordinal)s AND arrived_at IS NULL AND outcome IS NULL
+RETURNING attempts.id
+"""
+
+# The whole step is one JSON parameter, which keeps the statement's types the same whatever is missing, and so its
+# plan. JSON inside it is text, since PostgreSQL unescapes what it takes apart and refuses \u0000 there.
+#
+# When the job is let go of, its wake-up must not be lost to a signal, or a request to cancel, that the machine has not
+# seen. Both write to the job's row, as this does, so that one of the two comes second and sees the other's values:
+# a signal that comes second finds the status `waiting` and sets wake_at; a signal that came first has raised
+# signals_received, which is compared here with the count that the machine knew.
+COMMIT = """
+WITH step AS (
+    SELECT * FROM json_to_record(%(step)s::json) AS step(
+        job uuid, fence bigint, lease_s float8, known_signals int, known_cancel bool,
+        final bool, working bool, keep bool, wake_at timestamptz,
+        status text, state text, waiting_for text, failure text, failure_detail text, result text,
+        tokens bigint, turn_count int, event_count int, due_at timestamptz, deadline_at timestamptz,
+        messages json, turns json, judged json, opened json, tool_calls json, waits json, events json, taken uuid
+    )
+), held AS (
+    UPDATE jobs SET
+        status = step.status,
+        state = step.state,
+        waiting_for = step.waiting_for,
+        failure = step.failure,
+        failure_detail = step.failure_detail,
+        result = step.result::json,
+        tokens = step.tokens,
+        turn_count = step.turn_count,
+        event_count = step.event_count,
+        due_at = step.due_at,
+        deadline_at = step.deadline_at,
+        wake_at = CASE
+            WHEN step.final THEN NULL
+            WHEN step.working THEN LEAST(jobs.wake_at, now())
+            WHEN jobs.signals_received > step.known_signals THEN now()
+            WHEN jobs.cancel_requested AND NOT step.known_cancel THEN now()
+            ELSE step.wake_at
+        END,
+        fence = CASE WHEN step.keep THEN jobs.fence ELSE jobs.fence + 1 END,
+        lease_owner = CASE WHEN step.keep THEN jobs.lease_owner END,
+        lease_until = CASE WHEN step.keep THEN now() + make_interval(secs => step.lease_s) END,
+        finished_at = CASE WHEN step.final THEN now() END
+    FROM step
+    WHERE jobs.id = step.job AND jobs.fence = step.fence
+    RETURNING jobs.id
+), said AS (
+    INSERT INTO messages (job_id, ordinal, turn, role, content)
+    SELECT held.id, new.ordinal, new.turn, new.role, new.content::json
+    FROM held, step, json_to_recordset(step.messages) AS new(ordinal int, turn int, role text, content text)
+), turn AS (
+    INSERT INTO turns (
+        job_id, ordinal, visit, state, question, schema_hash, outcome, action, output, carried, opened_at, closed_at
+    )
+    SELECT
+        held.id, new.ordinal, new.visit, new.state, new.question::json, new.schema_hash, new.outcome, new.action,
+        new.output::json, new.carried, new.opened_at, new.closed_at
+    FROM held, step, json_to_recordset(step.turns) AS new(
+        ordinal int, visit int, state text, question text, schema_hash text, outcome text, action text, output text,
+        carried bool, opened_at timestamptz, closed_at timestamptz
+    )
+    ON CONFLICT (job_id, ordinal) DO UPDATE SET
+        outcome = EXCLUDED.outcome, action = EXCLUDED.action, output = EXCLUDED.output, closed_at = EXCLUDED.closed_at
+), judged AS (
+    UPDATE attempts SET
+        content = decode(new.content, 'base64'),
+        content_hash = new.content_hash,
+        finish_reason = new.finish_reason,
+        outcome = new.outcome,
+        cause = new.cause,
+        rung_termination = new.rung_termination,
+        rung_parse = new.rung_parse,
+        rung_schema = new.rung_schema,
+        rung_semantic = new.rung_semantic,
+        errors = new.errors::json,
+        observed = new.observed::json,
+        prompt_tokens = new.prompt_tokens,
+        completion_tokens = new.completion_tokens,
+        judged_at = now()
+    FROM held, step, json_to_recordset(step.judged) AS new(
+        turn int, ordinal int, content text, content_hash text, finish_reason text, outcome text, cause text,
+        rung_termination text, rung_parse text, rung_schema text, rung_semantic text, errors text, observed text,
+        prompt_tokens int, completion_tokens int
+    )
+    WHERE attempts.job_id = held.id AND attempts.turn = new.turn AND attempts.ordinal = new.ordinal
+), opened AS (
+    INSERT INTO attempts (
+        id, job_id, turn, ordinal, history_from, history_to, note, max_completion_tokens, sampling, request_id, model,
+        engine_version, grammar_backend
+    )
+    SELECT
+        new.id, held.id, new.turn, new.ordinal, new.history_from, new.history_to, new.note::json,
+        new.max_completion_tokens, new.sampling::json, new.request_id, new.model, new.engine_version,
+        new.grammar_backend
+    FROM held, step, json_to_recordset(step.opened) AS new(
+        id uuid, turn int, ordinal int, history_from int, history_to int, note text, max_completion_tokens int,
+        sampling text, request_id text, model text, engine_version text, grammar_backend text
+    )
+), tool AS (
+    INSERT INTO tool_calls (
+        job_id, visit, state, tool, effect, arguments, key, result, error, carried, opened_at, closed_at
+    )
+    SELECT
+        held.id, new.visit, new.state, new.tool, new.effect, new.arguments::json, new.key, new.result::json,
+        new.error::json, new.carried, new.opened_at, new.closed_at
+    FROM held, step, json_to_recordset(step.tool_calls) AS new(
+        visit int, state text, tool text, effect text, arguments text, key text, result text, error text, carried bool,
+        opened_at timestamptz, closed_at timestamptz
+    )
+    ON CONFLICT (job_id, visit) DO UPDATE SET
+        result = EXCLUDED.result, error = EXCLUDED.error, closed_at = EXCLUDED.closed_at
+), wait AS (
+    INSERT INTO waits (
+        job_id, visit, state, signal, wait_id, show, frozen, until, payload, signal_id, action, carried, opened_at,
+        closed_at
+    )
+    SELECT
+        held.id, new.visit, new.state, new.signal, new.wait_id, new.show::json, new.frozen::json, new.until,
+        new.payload::json, new.signal_id, new.action, new.carried, new.opened_at, new.closed_at
+    FROM held, step, json_to_recordset(step.waits) AS new(
+        visit int, state text, signal text, wait_id uuid, show text, frozen text, until timestamptz, payload text,
+        signal_id uuid, action text, carried bool, opened_at timestamptz, closed_at timestamptz
+    )
+    ON CONFLICT (job_id, visit) DO UPDATE SET
+        payload = EXCLUDED.payload, signal_id = EXCLUDED.signal_id, action = EXCLUDED.action,
+        closed_at = EXCLUDED.closed_at
+), event AS (
+    INSERT INTO events (job_id, ordinal, kind, turn, attempt, data)
+    SELECT held.id, new.ordinal, new.kind, new.turn, new.attempt, new.data::json
+    FROM held, step, json_to_recordset(step.events) AS new(
+        ordinal int, kind text, turn int, attempt int, data text
+    )
+), taken AS (
+    UPDATE signals SET taken_at = now()
+    FROM held, step
+    WHERE signals.job_id = held.id AND signals.id = step.taken
+)
+SELECT id FROM held
+"""
+
+HEARTBEAT = """
+UPDATE jobs SET lease_until = now() + make_interval(secs => %(lease_s)s::float8)
+WHERE id = %(job)s AND fence = %(fence)s
+RETURNING cancel_requested
+"""
+
+# The fence rises, so that a heartbeat or a commit that comes late finds nothing to hold on to.
+RELEASE = """
+UPDATE jobs SET
+    fence = fence + 1,
+    lease_owner = NULL,
+    lease_until = NULL,
+    wake_at = CASE
+        WHEN status = 'waiting' AND signals_received > %(known_signals)s THEN now()
+        WHEN cancel_requested AND NOT %(known_cancel)s THEN now()
+        ELSE COALESCE(%(due_at)s::timestamptz, now())
+    END
+WHERE id = %(job)s AND fence = %(fence)s
+RETURNING id
+"""
+
+# The job's row is locked before the signal's is made, as in COMMIT. Two of the same id at once may both count; the
+# count is compared, never read, and one wake-up too many does no harm.
+SIGNAL = """
+WITH woken AS (
+    UPDATE jobs SET
+        signals_received = signals_received + 1,
+        wake_at = CASE WHEN status = 'waiting' THEN now() ELSE wake_at END
+    WHERE id = %(job)s
+        AND status NOT IN ('succeeded', 'failed', 'cancelled')
+        AND NOT EXISTS (SELECT FROM signals WHERE job_id = %(job)s AND id = %(id)s)
+    RETURNING id
+), kept AS (
+    INSERT INTO signals (job_id, id, name, payload)
+    SELECT id, %(id)s, %(name)s, %(payload)s::json FROM woken
+    ON CONFLICT (job_id, id) DO NOTHING
+    RETURNING id
+)
+SELECT
+    EXISTS (SELECT FROM kept) AS kept,
+    EXISTS (SELECT FROM woken) OR EXISTS (SELECT FROM signals WHERE job_id = %(job)s AND id = %(id)s) AS seen,
+    EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+"""
+
+CANCEL = """
+WITH asked AS (
+    UPDATE jobs SET cancel_requested = true, wake_at = LEAST(wake_at, now())
+    WHERE id = %(job)s AND status NOT IN ('succeeded', 'failed', 'cancelled')
+    RETURNING id
+)
+SELECT EXISTS (SELECT FROM asked) AS asked, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+"""
+
+# The machine's memory. The answers' bytes stay where they are; only an answer that waits for its verdict is read.
+TURNS = """
+SELECT ordinal, visit, state, question, schema_hash, outcome, action, output, carried, opened_at, closed_at
+FROM turns WHERE job_id = %(job)s ORDER BY ordinal
+"""
+
+ATTEMPTS = """
+SELECT
+    turn, ordinal, history_from, history_to, note, max_completion_tokens, sampling, request_id, http_status, streamed,
+    CASE WHEN outcome IS NULL THEN raw END AS raw, raw_encoding, retry_after_s, lost_cause, lost_detail, arrived_at,
+    content_hash, finish_reason, outcome, cause, rung_termination, rung_parse, rung_schema, rung_semantic, errors,
+    observed, prompt_tokens, completion_tokens
+FROM attempts WHERE job_id = %(job)s ORDER BY turn, ordinal
+"""
+
+TOOL_CALLS = """
+SELECT visit, state, tool, effect, arguments, key, result, error, carried, opened_at, closed_at
+FROM tool_calls WHERE job_id = %(job)s ORDER BY visit
+"""
+
+WAITS = """
+SELECT visit, state, signal, wait_id, show, frozen, until, payload, signal_id, action, carried, opened_at, closed_at
+FROM waits WHERE job_id = %(job)s ORDER BY visit
+"""
+
+MESSAGES = """
+SELECT ordinal, turn, role, content FROM messages WHERE job_id = %(job)s ORDER BY ordinal
+"""
+
+SIGNALS = """
+SELECT id, name, payload, received_at FROM signals
+WHERE job_id = %(job)s AND taken_at IS NULL ORDER BY received_at, id
+"""
+
+SIGNALS_RECEIVED = """
+SELECT signals_received FROM jobs WHERE id = %(job)s
+"""

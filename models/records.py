@@ -1,0 +1,110 @@
+"""What goes into the store and comes out of it, beside the machine's own memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from stepladder.schemas.answer import Arrival
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import Attempt, Job, Signal
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRow:
+    """A published workflow. ``document`` is as it was handed to ``publish``."""
+
+    name: str
+    version: int
+    hash: str
+    document: Json
+    created_at: datetime
+
+
+class Publication(StrEnum):
+    """What became of a document that was to be published."""
+
+    PUBLISHED = "published"
+    ALREADY_PUBLISHED = "already_published"
+    DEFINITION_CHANGED = "definition_changed"
+    """Another definition stands under this name and version. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a request that is about to leave is stamped with: its id, the model as sent, and who answers there."""
+
+    request_id: str
+    model: str | None = None
+    engine_version: str | None = None
+    grammar_backend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAttempt:
+    """The open turn's last attempt, which has no verdict yet.
+
+    With an ``arrival`` the answer was stored before its worker was lost: judge it, never ask again. Without one nobody
+    knows whether an answer came: the attempt is abandoned.
+    """
+
+    attempt: Attempt
+    request_id: str
+    arrival: Arrival | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job in one worker's hands, for ``lease_s`` seconds from ``claimed_at`` or from the last sign of life.
+
+    ``claimed_at`` is the database's time, and ``fence`` the fencing token. ``known_signals`` counts all signals that
+    the job had received when ``signals``, those not yet taken, were read; ``cancel_requested`` was read with them. A
+    commit that lets go of the job compares both with what has come since, so that no wake-up is lost. ``taken_over``
+    says that another worker lost the job.
+    """
+
+    job: Job
+    workflow: str
+    version: int
+    owner: str
+    fence: int
+    lease_s: float
+    claimed_at: datetime
+    known_signals: int = 0
+    signals: tuple[Signal, ...] = ()
+    cancel_requested: bool = False
+    pending: PendingAttempt | None = None
+    taken_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The signals of a job that are not yet taken, and how many it has received in all (at least; see ``Claim``)."""
+
+    known_signals: int
+    signals: tuple[Signal, ...]
+
+
+class Pulse(StrEnum):
+    """What a heartbeat finds."""
+
+    HELD = "held"
+    CANCELLING = "cancelling"
+    """The lease is held, and somebody asked for the job to end."""
+    LOST = "lost"
+    """Another worker has the job, or nobody: stop, and write nothing more."""
+
+
+class Receipt(StrEnum):
+    """What became of a signal or of a request to cancel."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    FINAL = "final"
+    """The job has ended. Nothing was written."""
+    UNKNOWN = "unknown"
+    """There is no such job."""

@@ -1,0 +1,217 @@
+"""From the machine's step to the one JSON text that the store's commit takes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, assert_never
+
+from stepladder.models.ids import uuid7
+from stepladder.workflows.job import ToolCall, Turn, Wait
+from stepladder.workflows.step import Ask, Await, AwaitSettlement, Finished, Rest, RunTool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from stepladder.models.records import Claim, Stamp
+    from stepladder.schemas.answer import Violation
+    from stepladder.schemas.event import Event
+    from stepladder.workflows.job import Attempt, Message
+    from stepladder.workflows.step import Action, Step
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def json_text(value: object) -> str:
+    """JSON as it is stored: every text to the letter, NUL and lone surrogates included. ValueError for NaN."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_containers)
+    if _SURROGATE.search(text):
+        text = json.dumps(value, allow_nan=False, default=_plain_containers)
+    return text
+
+
+def _plain_containers(value: Any) -> object:
+    return dict(value) if isinstance(value, Mapping) else list(value)
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else json_text(value)
+
+
+def plain(text: str | None) -> str | None:
+    """A word of somebody else's for a ``text`` column: what PostgreSQL cannot hold there becomes U+FFFD."""
+    return None if text is None else _UNSTORABLE.sub("\ufffd", text)
+
+
+def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool) -> str:
+    """The parameter of ``hot.COMMIT``. ValueError where an attempt is opened without a stamp."""
+    job = step.job
+    record = {
+        "job": str(job.id),
+        "fence": claim.fence,
+        "lease_s": claim.lease_s,
+        "known_cancel": claim.cancel_requested,
+        **_next(step.next, claim.known_signals, release=release),
+        "status": job.status,
+        "state": job.state,
+        "waiting_for": job.waiting_for,
+        "failure": job.failure,
+        "failure_detail": plain(job.failure_detail),
+        "result": _json(job.result),
+        "tokens": job.tokens,
+        "turn_count": job.turn_count,
+        "event_count": job.event_count,
+        "due_at": _time(job.due_at),
+        "deadline_at": _time(job.deadline_at),
+        "messages": [_message(message) for message in step.messages],
+        "turns": [_turn(visit) for visit in step.visits if isinstance(visit, Turn)],
+        "judged": [_judged(attempt) for attempt in step.judged],
+        "opened": [] if step.opened is None else [_opened(step.opened, stamp)],
+        "tool_calls": [_tool_call(visit) for visit in step.visits if isinstance(visit, ToolCall)],
+        "waits": [_wait(visit) for visit in step.visits if isinstance(visit, Wait)],
+        "events": [_event(event) for event in step.events],
+        "taken": None if step.taken is None else str(step.taken),
+    }
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _next(action: Action, known_signals: int, *, release: bool) -> dict[str, object]:
+    """Whether the worker keeps the job, when it is to be looked at again, and whether signals wake it before."""
+    ends: dict[str, object] = {"final": False, "working": False, "keep": False, "wake_at": None, "known_signals": None}
+    match action:
+        case Ask() | RunTool():
+            return ends | {"working": True, "keep": True}
+        case Rest():
+            return ends | {"keep": not release, "wake_at": _time(action.until)}
+        case Await():
+            return ends | {"wake_at": _time(action.wait.until), "known_signals": known_signals}
+        case AwaitSettlement():
+            return ends | {"known_signals": known_signals}
+        case Finished():
+            return ends | {"final": True}
+        case _:
+            assert_never(action)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _message(message: Message) -> dict[str, object]:
+    return {
+        "ordinal": message.ordinal,
+        "turn": message.turn,
+        "role": message.role,
+        "content": json_text(message.content),
+    }
+
+
+def _turn(turn: Turn) -> dict[str, object]:
+    return {
+        "ordinal": turn.ordinal,
+        "visit": turn.visit,
+        "state": turn.state,
+        "question": json_text(turn.question),
+        "schema_hash": turn.schema_hash,
+        "outcome": turn.outcome,
+        "action": plain(turn.action),
+        "output": _json(turn.output),
+        "carried": turn.carried,
+        "opened_at": _time(turn.opened_at),
+        "closed_at": _time(turn.closed_at),
+    }
+
+
+def _judged(attempt: Attempt) -> dict[str, object]:
+    verdict = attempt.verdict
+    if verdict is None:
+        raise ValueError(f"attempt {attempt.ordinal} of turn {attempt.turn} is to be written as judged, and is not")
+    completion, usage, rungs = verdict.completion, verdict.completion.usage, verdict.rungs
+    return {
+        "turn": attempt.turn,
+        "ordinal": attempt.ordinal,
+        "content": None if completion.content is None else base64.b64encode(completion.content).decode(),
+        "content_hash": attempt.content_hash,
+        "finish_reason": plain(completion.finish_reason),
+        "outcome": verdict.outcome,
+        "cause": plain(verdict.cause),
+        "rung_termination": rungs.termination,
+        "rung_parse": rungs.parse,
+        "rung_schema": rungs.schema,
+        "rung_semantic": rungs.semantic,
+        "errors": _violations(verdict.errors),
+        "observed": _violations(verdict.observed),
+        "prompt_tokens": None if usage is None else usage.prompt_tokens,
+        "completion_tokens": None if usage is None else usage.completion_tokens,
+    }
+
+
+def _violations(violations: Sequence[Violation]) -> str:
+    return json_text([{"pointer": v.pointer, "reason": v.reason, "source": v.source} for v in violations])
+
+
+def _opened(attempt: Attempt, stamp: Stamp | None) -> dict[str, object]:
+    if stamp is None:
+        raise ValueError(f"attempt {attempt.ordinal} of turn {attempt.turn} is to be opened, and has no stamp")
+    return {
+        "id": str(uuid7()),
+        "turn": attempt.turn,
+        "ordinal": attempt.ordinal,
+        "history_from": attempt.history_from,
+        "history_to": attempt.history_to,
+        "note": json_text(attempt.note),
+        "max_completion_tokens": attempt.max_completion_tokens,
+        "sampling": json_text(attempt.sampling),
+        "request_id": stamp.request_id,
+        "model": plain(stamp.model),
+        "engine_version": plain(stamp.engine_version),
+        "grammar_backend": plain(stamp.grammar_backend),
+    }
+
+
+def _tool_call(call: ToolCall) -> dict[str, object]:
+    return {
+        "visit": call.visit,
+        "state": call.state,
+        "tool": call.tool,
+        "effect": call.effect,
+        "arguments": json_text(call.arguments),
+        "key": call.key,
+        "result": _json(call.result),
+        "error": None if call.error is None else json_text({"kind": call.error.kind, "message": call.error.message}),
+        "carried": call.carried,
+        "opened_at": _time(call.opened_at),
+        "closed_at": _time(call.closed_at),
+    }
+
+
+def _wait(wait: Wait) -> dict[str, object]:
+    return {
+        "visit": wait.visit,
+        "state": wait.state,
+        "signal": wait.signal,
+        "wait_id": str(wait.wait_id),
+        "show": _json(wait.show),
+        "frozen": json_text(wait.frozen),
+        "until": _time(wait.until),
+        "payload": _json(wait.payload),
+        "signal_id": None if wait.signal_id is None else str(wait.signal_id),
+        "action": plain(wait.action),
+        "carried": wait.carried,
+        "opened_at": _time(wait.opened_at),
+        "closed_at": _time(wait.closed_at),
+    }
+
+
+def _event(event: Event) -> dict[str, object]:
+    return {
+        "ordinal": event.ordinal,
+        "kind": event.kind,
+        "turn": event.turn,
+        "attempt": event.attempt,
+        "data": json_text(event.data),
+    }

@@ -1,0 +1,153 @@
+"""What the store's tests share: a bench that takes jobs through the store as the machine and the runner would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from stepladder.models.ids import uuid7
+from stepladder.models.records import Stamp
+from stepladder.models.tables import metadata
+from stepladder.schemas.answer import Received, Verdict
+from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.job import JobStatus
+from stepladder.workflows.job import Attempt, Job, Message, Turn, Wait
+from stepladder.workflows.step import Ask, Await, Finished, Rest, Step
+
+if TYPE_CHECKING:
+    from stepladder.models.records import Claim
+    from stepladder.models.store import Store
+    from stepladder.schemas.answer import Arrival
+
+NOW = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=UTC)
+Connect = Callable[[], Awaitable["psycopg.AsyncConnection[dict[str, Any]]"]]
+
+
+async def until(predicate: Callable[[], Awaitable[bool]], *, within_s: float = 20.0) -> None:
+    """Returns as soon as the predicate holds."""
+    async with asyncio.timeout(within_s):
+        while not await predicate():  # noqa: ASYNC110 -- what is waited for happens in another process
+            await asyncio.sleep(0.005)
+
+
+@dataclass
+class Bench:
+    """One published workflow, and the moves of jobs in it."""
+
+    store: Store
+    connect: Connect
+
+    async def submit(self, job: Job | None = None, *, priority: int = 0) -> Job:
+        job_id = uuid7()
+        job = job or Job(job_id, job_id, {"team": "search"}, NOW, event_count=1)
+        await self.store.submit(job, "usage-bill", 1, priority=priority)
+        return job
+
+    async def claim(self, job: Job, *, owner: str = "worker", lease_s: float = 60.0) -> Claim:
+        claim = await self.store.claim(owner, lease_s, job.id)
+        assert claim is not None
+        return claim
+
+    async def commit(self, claim: Claim, step: Step, **options: Any) -> bool:
+        return await self.store.commit(claim, step, Stamp(f"{claim.job.id}", "model", "0.32.0", "xgrammar"), **options)
+
+    async def ask(self, claim: Claim, question: str = "Which team?") -> tuple[Claim, Attempt]:
+        """Opens turn 1 with its first attempt."""
+        attempt = Attempt(1, 1, 128, {"seed": 7}, history_to=1)
+        opened = Turn(1, 1, "usage", question, NOW, "a" * 64)
+        step = Step(
+            replace(
+                claim.job,
+                status=JobStatus.RUNNING,
+                state="usage",
+                visits=(replace(opened, attempts=(attempt,)),),
+                transcript=(Message(1, 0, "system", "Be brief."),),
+                event_count=2,
+            ),
+            Ask(opened, attempt),
+            events=(Event(2, EventKind.TURN_STARTED, 1, data={"state": "usage"}),),
+            visits=(opened,),
+            opened=attempt,
+            messages=(Message(1, 0, "system", "Be brief."),),
+        )
+        assert await self.commit(claim, step)
+        return replace(claim, job=step.job), attempt
+
+    async def answer(self, claim: Claim, attempt: Attempt, arrival: Arrival | None = None) -> bool:
+        return await self.store.arrived(
+            claim, attempt, arrival or Received(200, b'{"raw": 1}'), ttft_ms=20.0, duration_ms=120.0
+        )
+
+    async def judge(self, claim: Claim, attempt: Attempt, verdict: Verdict) -> Claim:
+        """Closes the attempt, and its turn with it."""
+        judged = replace(attempt, verdict=verdict)
+        turn = claim.job.visits[-1]
+        assert isinstance(turn, Turn)
+        closed = replace(turn, attempts=(judged,), outcome=verdict.outcome, output=verdict.output, closed_at=NOW)
+        job = replace(claim.job, visits=(*claim.job.visits[:-1], closed))
+        assert await self.commit(claim, Step(job, Rest(NOW), visits=(closed,), judged=(judged,)), release=False)
+        return replace(claim, job=job)
+
+    def waiting(self, claim: Claim, until: datetime | None = None) -> Step:
+        visit = len(claim.job.visits) + 1
+        wait = Wait(visit, "approve", "approval", uuid7(), {"total": 36}, NOW, until)
+        job = replace(
+            claim.job,
+            status=JobStatus.WAITING,
+            state="approve",
+            waiting_for="approval",
+            visits=(*claim.job.visits, wait),
+        )
+        return Step(job, Await(wait), visits=(wait,))
+
+    def finished(self, claim: Claim) -> Step:
+        return Step(replace(claim.job, status=JobStatus.SUCCEEDED, state="done", result={"total": 36}), Finished())
+
+    async def dump(self) -> dict[str, list[str]]:
+        """Every row of every table."""
+        async with await self.connect() as connection:
+            return {
+                table.name: sorted(
+                    repr(row) for row in await (await connection.execute(str(table.select()))).fetchall()
+                )
+                for table in metadata.sorted_tables
+            }
+
+    async def row(self, job: Job) -> dict[str, Any]:
+        async with await self.connect() as connection:
+            query = "SELECT *, wake_at <= now() AS due FROM jobs WHERE id = %s"
+            row = await (await connection.execute(query, (job.id,))).fetchone()
+        assert row is not None
+        return row
+
+    async def somebody_waits_for_a_lock(self) -> bool:
+        query = """
+            SELECT count(*) AS n FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'
+        """
+        async with await self.connect() as connection:
+            row = await (await connection.execute(query)).fetchone()
+        return row is not None and row["n"] > 0
+
+
+@pytest.fixture
+def connect(database_url: str) -> Connect:
+    """Makes connections of the test's own, each statement its own transaction."""
+
+    async def connect() -> psycopg.AsyncConnection[dict[str, Any]]:
+        return await psycopg.AsyncConnection.connect(database_url, autocommit=True, row_factory=dict_row)
+
+    return connect
+
+
+@pytest.fixture
+async def bench(store: Store, connect: Connect) -> Bench:
+    await store.publish("usage-bill", 1, "hash", {"name": "usage-bill"})
+    return Bench(store, connect)

@@ -1,0 +1,292 @@
+"""Leases and fences: one worker at a time, and none that lost its job can write to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stepladder.models import hot
+from stepladder.models.ids import uuid7
+from stepladder.models.records import Pulse
+from stepladder.models.rows import step_json
+from stepladder.schemas.answer import Received, Verdict
+from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.job import JobStatus
+from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.tool import Effect
+from stepladder.workflows.job import Attempt, Message, ToolCall, Turn, Wait
+from stepladder.workflows.step import AwaitSettlement, Finished, Rest, RunTool, Step
+
+from .conftest import NOW, until
+
+if TYPE_CHECKING:
+    from stepladder.models.records import Claim
+
+    from .conftest import Bench
+
+
+def soon(seconds: float = 3600) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+async def test_of_two_workers_one_gets_the_job(bench: Bench) -> None:
+    job = await bench.submit()
+    claims = await asyncio.gather(*(bench.store.claim(owner, 60.0, job.id) for owner in ("one", "two")))
+    assert sorted(claim is None for claim in claims) == [False, True]
+
+
+async def test_many_workers_share_many_jobs_out_with_none_left_and_none_taken_twice(bench: Bench) -> None:
+    jobs = [await bench.submit() for _ in range(12)]
+    claims: list[Claim] = []
+    while len(claims) < len(jobs):  # a row that another worker is taking at this moment is passed over
+        found = await asyncio.gather(*(bench.store.claim(f"worker {n}", 60.0) for n in range(8)))
+        claims += [claim for claim in found if claim is not None]
+    assert sorted(claim.job.id for claim in claims) == sorted(job.id for job in jobs)
+    assert await bench.store.claim("late", 60.0) is None
+
+
+async def test_a_claim_gives_the_job_its_workflow_and_a_higher_fence(bench: Bench) -> None:
+    job = await bench.submit()
+    first = await bench.claim(job)
+    assert (first.job, first.workflow, first.version) == (job, "usage-bill", 1)
+    assert await bench.store.release(first)
+    second = await bench.claim(job)
+    assert second.fence > first.fence
+    assert not second.taken_over
+
+
+async def test_the_higher_priority_is_claimed_first_and_then_the_longer_wait(bench: Bench) -> None:
+    jobs = [await bench.submit(priority=priority) for priority in (0, 5, 0, 5)]
+    claims = [await bench.store.claim("worker", 60.0) for _ in jobs]
+    assert [claim.job.id for claim in claims if claim] == [jobs[n].id for n in (1, 3, 0, 2)]
+
+
+async def test_a_job_that_rests_is_not_due_before_its_time(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    assert await bench.commit(claim, Step(replace(job, status=JobStatus.RUNNING, due_at=soon()), Rest(soon())))
+    assert await bench.store.claim("worker", 60.0, job.id) is None
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    assert await bench.commit(claim, Step(replace(job, status=JobStatus.RUNNING), Rest(soon(-1))))
+    assert (await bench.claim(job)).job.status is JobStatus.RUNNING
+
+
+async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    assert await bench.commit(claim, Step(job, Rest(soon(-1))), release=False)
+    assert await bench.store.claim("other", 60.0, job.id) is None
+    assert await bench.store.heartbeat(claim) is Pulse.HELD
+
+
+@pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
+async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobStatus) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    assert await bench.commit(claim, Step(replace(job, status=status, result=[1]), Finished()))
+    row = await bench.row(job)
+    assert (row["status"], row["result"], row["lease_owner"], row["wake_at"]) == (status, [1], None, None)
+    assert row["finished_at"] is not None
+    assert await bench.store.claim("worker", 60.0, job.id) is None
+    assert await bench.store.heartbeat(claim) is Pulse.LOST
+    assert not await bench.commit(claim, Step(job, Rest(NOW)))
+
+
+async def test_an_expired_lease_is_taken_over(bench: Bench) -> None:
+    job = await bench.submit()
+    first = await bench.claim(job, owner="first", lease_s=0.0)
+    second = await bench.claim(job, owner="second")
+    assert second.taken_over
+    assert await bench.store.heartbeat(first) is Pulse.LOST
+    assert await bench.store.heartbeat(second) is Pulse.HELD
+    assert not await bench.store.release(first)
+    assert (await bench.row(job))["lease_owner"] == "second"
+
+
+async def test_a_heartbeat_keeps_the_lease_and_a_commit_renews_it(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job, lease_s=0.0)
+    assert await bench.store.heartbeat(claim, 60.0) is Pulse.HELD
+    assert await bench.store.claim("other", 60.0, job.id) is None
+    assert await bench.store.heartbeat(claim, 0.0) is Pulse.HELD
+    await bench.ask(replace(claim, lease_s=60.0))
+    assert await bench.store.claim("other", 60.0, job.id) is None
+
+
+async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> None:
+    job = await bench.submit()
+    first = await bench.claim(job, lease_s=0.0)
+    first, attempt = await bench.ask(first)
+    signal_id = uuid7()
+    await bench.store.signal(job.id, signal_id, "approval", {})
+    await bench.claim(job)
+    before = await bench.dump()
+    turn, call = Turn(2, 2, "bill", "?", NOW, "b" * 64), ToolCall(3, "run", "pay", Effect.IDEMPOTENT, {}, "k", NOW)
+    judged = replace(attempt, verdict=Verdict(Outcome.VALID, output=1))
+    everything = Step(
+        replace(first.job, status=JobStatus.SUCCEEDED, tokens=99, event_count=9),
+        Finished(),
+        events=(Event(3, EventKind.JOB_SUCCEEDED),),
+        visits=(replace(turn, ordinal=1), turn, call, Wait(4, "approve", "approval", uuid7(), None, NOW)),
+        judged=(judged,),
+        opened=Attempt(2, 1, 10),
+        messages=(Message(2, 1, "user", "?"),),
+        taken=signal_id,
+    )
+    assert not await bench.commit(first, everything)
+    assert not await bench.answer(first, attempt)
+    assert not await bench.store.release(first)
+    assert await bench.store.heartbeat(first) is Pulse.LOST
+    assert await bench.dump() == before
+
+
+async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(bench: Bench) -> None:
+    job = await bench.submit()
+    claim, attempt = await bench.ask(await bench.claim(job))
+    signal_id = uuid7()
+    await bench.store.signal(job.id, signal_id, "approval", {})
+    before = await bench.dump()
+    turn, call = Turn(2, 2, "bill", "?", NOW, "b" * 64), ToolCall(3, "run", "pay", Effect.IDEMPOTENT, {}, "k", NOW)
+    step = Step(
+        replace(claim.job, status=JobStatus.RUNNING),
+        RunTool(call),
+        events=(Event(3, EventKind.TOOL_STARTED),),
+        visits=(turn, call, Wait(4, "approve", "approval", uuid7(), None, NOW)),
+        judged=(replace(attempt, verdict=Verdict(Outcome.VALID, output=1)),),
+        opened=Attempt(2, 1, 10),
+        messages=(Message(2, 1, "user", "?"),),
+        taken=signal_id,
+    )
+    assert await bench.commit(claim, step)
+    after = await bench.dump()
+    assert {name for name in after if after[name] == before[name]} == {"workflows", "output_schemas"}
+
+
+async def test_an_answer_that_was_stored_survives_its_worker(bench: Bench) -> None:
+    job = await bench.submit()
+    first, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    came = Received(429, b"slow down", retry_after_s=1.5)
+    assert await bench.answer(first, attempt, came)
+    pending = (await bench.claim(job)).pending
+    assert pending is not None
+    assert (pending.attempt, pending.arrival) == (attempt, came)
+
+
+async def test_an_attempt_in_flight_when_its_worker_died_is_pending_without_an_answer(bench: Bench) -> None:
+    job = await bench.submit()
+    _, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    pending = (await bench.claim(job)).pending
+    assert pending is not None
+    assert (pending.attempt, pending.arrival) == (attempt, None)
+
+
+async def test_a_judged_attempt_is_not_pending(bench: Bench) -> None:
+    job = await bench.submit()
+    claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    await bench.answer(claim, attempt)
+    judged = replace(attempt, verdict=Verdict(Outcome.EMPTY, "no_content"))
+    assert await bench.commit(claim, Step(claim.job, Rest(soon(-1)), judged=(judged,)))
+    again = await bench.claim(job)
+    assert again.pending is None
+    assert again.job.open is not None
+
+
+async def test_an_answer_arrives_once(bench: Bench) -> None:
+    job = await bench.submit()
+    claim, attempt = await bench.ask(await bench.claim(job))
+    assert await bench.answer(claim, attempt, Received(200, b"first"))
+    assert not await bench.answer(claim, attempt, Received(200, b"second"))
+
+
+async def test_a_claim_waits_for_an_answer_that_is_being_written_and_finds_it(bench: Bench) -> None:
+    job = await bench.submit()
+    claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    parameters = {
+        "job": job.id, "fence": claim.fence, "turn": 1, "ordinal": 1, "http_status": 200, "streamed": False,
+        "raw": b"paid for", "raw_encoding": "identity", "retry_after_s": None, "lost_cause": None, "lost_detail": None,
+        "ttft_ms": None, "duration_ms": 1.0,
+    }  # fmt: skip
+    async with await bench.connect() as writer:
+        async with writer.transaction():
+            await writer.execute(hot.ARRIVED, parameters)
+            claiming = asyncio.create_task(bench.claim(job))
+            await until(bench.somebody_waits_for_a_lock)
+        pending = (await claiming).pending
+    assert pending is not None
+    assert pending.attempt == attempt
+    assert pending.arrival == Received(200, b"paid for")
+
+
+async def test_an_answer_that_comes_during_a_take_over_is_refused(bench: Bench) -> None:
+    job = await bench.submit()
+    claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    async with await bench.connect() as taker:
+        async with taker.transaction():
+            await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
+            arriving = asyncio.create_task(bench.answer(claim, attempt))
+            await until(bench.somebody_waits_for_a_lock)
+        assert not await arriving
+
+
+async def test_a_commit_that_comes_during_a_take_over_writes_nothing(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job, lease_s=0.0)
+    async with await bench.connect() as taker:
+        async with taker.transaction():
+            await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
+            committing = asyncio.create_task(bench.commit(claim, bench.finished(claim)))
+            await until(bench.somebody_waits_for_a_lock)
+        assert not await committing
+    assert (await bench.row(job))["status"] == "queued"
+
+
+async def test_a_take_over_that_comes_during_the_last_commit_finds_nothing_to_do(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job, lease_s=0.0)
+    async with await bench.connect() as writer:
+        async with writer.transaction():
+            await writer.execute(hot.COMMIT, {"step": step_json(claim, bench.finished(claim), None, release=True)})
+            claiming = asyncio.create_task(bench.store.claim("taker", 60.0, job.id))
+            await until(bench.somebody_waits_for_a_lock)
+        assert await claiming is None
+
+
+async def test_a_job_that_waits_for_settlement_is_in_nobodys_hands(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {}, "key", NOW)
+    waiting = replace(job, status=JobStatus.WAITING, waiting_for="settlement", visits=(call,))
+    assert await bench.commit(claim, Step(waiting, AwaitSettlement(call), visits=(call,)))
+    row = await bench.row(job)
+    assert (row["status"], row["waiting_for"], row["lease_owner"]) == ("waiting", "settlement", None)
+    assert row["wake_at"] is None
+
+
+async def test_a_job_that_is_handed_back_is_due_at_once_or_when_it_was_said(bench: Bench) -> None:
+    job = await bench.submit()
+    assert await bench.store.release(await bench.claim(job), soon())
+    assert await bench.store.claim("worker", 60.0) is None
+    other = await bench.submit()
+    assert await bench.store.release(await bench.claim(other))
+    found = await bench.store.claim("worker", 60.0)
+    assert found is not None
+    assert found.job.id == other.id
+
+
+async def test_asking_keeps_the_job_and_leaves_its_place_in_the_queue(bench: Bench) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    before = await bench.row(job)
+    await bench.ask(claim)
+    after = await bench.row(job)
+    assert (after["wake_at"], after["fence"], after["lease_owner"]) == (before["wake_at"], claim.fence, "worker")
+
+
+async def test_an_unknown_job_cannot_be_claimed(bench: Bench) -> None:
+    assert await bench.store.claim("worker", 60.0, uuid7()) is None
+    assert await bench.store.claim("worker", 60.0) is None

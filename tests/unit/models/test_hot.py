@@ -1,0 +1,112 @@
+"""The hot statements are SQL by hand; here they are held to the tables and to what is handed to them."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from stepladder.models import hot
+from stepladder.models.ids import uuid7
+from stepladder.models.records import Claim, Stamp
+from stepladder.models.rows import json_text, plain, step_json
+from stepladder.models.tables import metadata
+from stepladder.schemas.answer import Verdict
+from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.tool import Effect
+from stepladder.workflows.job import Attempt, Job, Message, ToolCall, Turn, Wait
+from stepladder.workflows.step import Finished, Step
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STATEMENTS = {name: statement for name, statement in vars(hot).items() if name.isupper() and not name.startswith("_")}
+WRITTEN_ELSEWHERE = {"workflows", "output_schemas"}
+
+
+def written(statement: str) -> dict[str, set[str]]:
+    """The columns that a statement writes, by table."""
+    columns: dict[str, set[str]] = {}
+    for table, names in re.findall(r"INSERT INTO (\w+) \((.*?)\)", statement, re.DOTALL):
+        columns.setdefault(table, set()).update(re.findall(r"\w+", names))
+    for table, body in re.findall(r"UPDATE (\w+) SET(.*?)\n(?:\s*FROM|\s*WHERE)", statement, re.DOTALL):
+        columns.setdefault(table, set()).update(re.findall(r"(?:^|,)\s*(\w+) = ", body, re.MULTILINE))
+    return columns
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_hot_statement_writes_only_columns_that_exist(name: str) -> None:
+    for table, columns in written(STATEMENTS[name]).items():
+        assert columns <= set(metadata.tables[table].columns.keys())
+
+
+def test_every_column_has_somebody_who_writes_it() -> None:
+    columns: dict[str, set[str]] = {}
+    for statement in STATEMENTS.values():
+        for name, names in written(statement).items():
+            columns.setdefault(name, set()).update(names)
+    for table in metadata.sorted_tables:
+        if table.name not in WRITTEN_ELSEWHERE:
+            by_default = {c.name for c in table.columns if "now()" in str(getattr(c.server_default, "arg", ""))}
+            assert columns[table.name] | by_default == set(table.columns.keys()), table.name
+
+
+def test_the_commit_reads_every_value_that_it_is_handed_and_no_other() -> None:
+    job_id = UUID(int=1)
+    job = Job(job_id, job_id, {}, NOW)
+    claim = Claim(job, "w", 1, "worker", 1, 30.0, NOW)
+    step = Step(
+        job,
+        Finished(),
+        events=(Event(1, EventKind.JOB_CREATED),),
+        visits=(
+            Turn(1, 1, "ask", "?", NOW, "hash"),
+            ToolCall(2, "run", "tool", Effect.READ, {}, "key", NOW),
+            Wait(3, "wait", "signal", UUID(int=2), None, NOW),
+        ),
+        judged=(Attempt(1, 1, 10, verdict=Verdict(Outcome.EMPTY)),),
+        opened=Attempt(1, 2, 10),
+        messages=(Message(1, 0, "system", "hi"),),
+    )
+    handed = json.loads(step_json(claim, step, Stamp("r"), release=True))
+    read = {
+        source: set(re.findall(r"(\w+) \w+(?:,|$)", " ".join(columns.split())))
+        for source, columns in re.findall(
+            r"json_to_record(?:set)?\((.+?)\) AS \w+\((.*?)\n?\s*\)", hot.COMMIT, re.DOTALL
+        )
+    }
+    assert read.pop("%(step)s::json") == set(handed)
+    assert len(read) == 7
+    for source, columns in read.items():
+        assert columns == set(handed[source.removeprefix("step.")][0]), source
+
+
+def test_an_attempt_that_is_opened_without_a_stamp_is_a_bug() -> None:
+    job = Job(UUID(int=1), UUID(int=1), {}, NOW)
+    claim = Claim(job, "w", 1, "worker", 1, 30.0, NOW)
+    with pytest.raises(ValueError, match="has no stamp"):
+        step_json(claim, Step(job, Finished(), opened=Attempt(1, 1, 10)), None, release=True)
+
+
+def test_json_keeps_every_text_and_refuses_what_is_not_json() -> None:
+    odd = {"nul \0": "\ud800 alone", "face": "😀", "number": 2**70, "fraction": 1.0}
+    assert json.loads(json_text(odd)) == odd
+    json_text(odd).encode()
+    with pytest.raises(ValueError, match="Out of range"):
+        json_text(float("nan"))
+
+
+def test_a_foreign_word_becomes_storable_text() -> None:
+    assert plain("st\0op\udfff") == "st\ufffdop\ufffd"
+    assert plain("stop 😀") == "stop 😀"
+    assert plain(None) is None
+
+
+def test_ids_are_version_7_and_sort_by_time() -> None:
+    ids = [uuid7() for _ in range(3)]
+    assert {(made.version, made.variant) for made in ids} == {(7, "specified in RFC 4122")}
+    assert len(set(ids)) == 3
+    moments = [made.int >> 80 for made in ids]
+    assert moments == sorted(moments)
