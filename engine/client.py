@@ -1,0 +1,198 @@
+"""The HTTP client for an OpenAI-compatible engine: one connection pool for a process, one exchange for an attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from stepladder.engine.failures import FOREIGN, diagnose
+from stepladder.engine.pool import Settings, checked_key, checked_url, http_client
+from stepladder.engine.wire import FirstToken, encode, retry_after
+from stepladder.schemas.answer import Lost, Received
+from stepladder.schemas.outcomes import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    import httpx
+
+    from stepladder.schemas.answer import Arrival
+    from stepladder.schemas.jsontypes import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long an exchange took, in milliseconds from the call, connecting included.
+
+    ``ttft_ms`` is the time to the first chunk that carries content, reasoning or a tool call; None without a stream.
+    """
+
+    ttft_ms: float | None
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and what came of it."""
+
+    arrival: Arrival
+    timing: Timing
+    request_id: str
+
+
+@dataclass(slots=True)
+class _Intake:
+    """What has come in so far. It outlives whatever ends the exchange, so that no byte is lost with it."""
+
+    status: int | None = None
+    streamed: bool = False
+    retry_after_s: float | None = None
+    body: bytearray = field(default_factory=bytearray)
+    ttft_s: float | None = None
+
+    def received(self, status: int) -> Received:
+        return Received(status, bytes(self.body), streamed=self.streamed, retry_after_s=self.retry_after_s)
+
+    def lost(self, cause: Cause, detail: str) -> Lost:
+        return Lost(cause, detail, bytes(self.body), status=self.status, streamed=self.streamed)
+
+
+class EngineClient:
+    """Sends requests to one engine. It never retries, follows no redirect, keeps no cookie and asks no proxy.
+
+    ``base_url`` is the OpenAI-compatible base, such as ``http://gpu-1:8000/v1``. The environment is left alone: a
+    proxy meant for the internet would see every prompt on its way to a machine next door. TLS trusts what the system
+    trusts. ``now`` gives the time against which a date in ``Retry-After`` is read.
+    Raises ``BadInputError`` for a URL or a key that cannot be used. Close it in the loop that used it:
+    ``async with EngineClient(url) as client``. End the requests in flight first.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        settings: Settings | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.base_url = checked_url(base_url)
+        self.settings = settings or Settings()
+        self._now = now
+        self._http = http_client(self.base_url, checked_key(api_key), self.settings)
+
+    def __repr__(self) -> str:
+        return f"EngineClient({self.base_url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def ask(
+        self,
+        body: Mapping[str, Json],
+        *,
+        request_id: str,
+        timeout_s: float | None = None,
+        on_first_token: Callable[[float], None] | None = None,
+    ) -> Exchange:
+        """``POST /chat/completions`` with ``encode(body)``, once.
+
+        ``request_id`` is printable ASCII and goes along as ``X-Request-Id``, which vLLM takes over as its own.
+        ``timeout_s`` is the time that the caller has left; at 0 nothing is sent. ``on_first_token`` is called with
+        ``ttft_ms`` when the first token of a stream comes. A failure is a ``Lost`` and never raised, and holds the
+        bytes that came before it; a body beyond ``max_body_bytes`` is ``malformed_body``. Cancellation passes
+        through and closes the connection, upon which the engine stops generating.
+        Raises ``BadInputError`` as ``encode`` does.
+        """
+        accept = "text/event-stream, application/json" if body.get("stream") is True else "application/json"
+        headers = {"Accept": accept, "Content-Type": "application/json", "X-Request-Id": request_id}
+        request = self._http.build_request(
+            "POST", f"{self.base_url}/chat/completions", content=encode(body), headers=headers
+        )
+        return await self._exchange(request, request_id, timeout_s, on_first_token)
+
+    async def get(self, url: str, *, timeout_s: float) -> Arrival:
+        """``GET`` of a page beside the completions, such as the list of models. ``url`` is absolute."""
+        request = self._http.build_request("GET", url, headers={"Accept": "application/json"})
+        return (await self._exchange(request, "", timeout_s, None)).arrival
+
+    async def _exchange(
+        self,
+        request: httpx.Request,
+        request_id: str,
+        timeout_s: float | None,
+        on_first_token: Callable[[float], None] | None,
+    ) -> Exchange:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        budget_s = self.settings.total_timeout_s if timeout_s is None else timeout_s
+        intake = _Intake()
+
+        def first_token() -> None:
+            intake.ttft_s = clock() - started
+            if on_first_token is not None:
+                on_first_token(intake.ttft_s * 1000)
+
+        arrival: Arrival
+        if budget_s <= 0:
+            arrival = intake.lost(Cause.TIMEOUT, "No time was left, and the request was not sent.")
+        else:
+            arrival = await self._take_in(request, intake, started + budget_s, first_token)
+        ttft_ms = None if intake.ttft_s is None else intake.ttft_s * 1000
+        return Exchange(arrival, Timing(ttft_ms, (clock() - started) * 1000), request_id)
+
+    async def _take_in(
+        self, request: httpx.Request, intake: _Intake, deadline: float, first_token: Callable[[], None]
+    ) -> Arrival:
+        clock = asyncio.get_running_loop().time
+        limits = self.settings
+        # One timer holds both limits; it is set anew with each piece, and never beyond the deadline.
+        timer = asyncio.timeout_at(min(deadline, clock() + limits.first_byte_timeout_s))
+        try:
+            async with timer:
+                response = await self._http.send(request, stream=True)
+                try:
+                    self._note_headers(response, intake)
+                    watch = FirstToken() if intake.streamed else None
+                    async for piece in response.aiter_bytes():
+                        timer.reschedule(min(deadline, clock() + limits.stall_timeout_s))
+                        room = limits.max_body_bytes - len(intake.body)
+                        intake.body += piece[:room]
+                        if len(piece) > room:
+                            return intake.lost(
+                                Cause.MALFORMED_BODY, f"The body is longer than {limits.max_body_bytes} bytes."
+                            )
+                        if watch is not None and watch.seen_in(piece):
+                            watch = None
+                            first_token()
+                    return intake.received(response.status_code)
+                finally:
+                    await response.aclose()
+        except FOREIGN as error:
+            if isinstance(error, TimeoutError) and timer.expired():
+                return intake.lost(Cause.TIMEOUT, self._impatience(intake, deadline_passed=clock() >= deadline))
+            return intake.lost(*diagnose(error))
+
+    def _note_headers(self, response: httpx.Response, intake: _Intake) -> None:
+        intake.status = response.status_code
+        intake.streamed = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        if (asked := response.headers.get("retry-after")) is not None:
+            intake.retry_after_s = retry_after(asked, now=self._now(), cap_s=self.settings.retry_after_cap_s)
+
+    def _impatience(self, intake: _Intake, *, deadline_passed: bool) -> str:
+        came = f"{len(intake.body)} bytes of the body" if intake.body else "no byte of the body"
+        if deadline_passed:
+            return f"The time for the exchange ran out; {came} had come."
+        if intake.body:
+            return f"Nothing came for {self.settings.stall_timeout_s:g} s in the middle of the body; {came} had come."
+        return f"Nothing came for {self.settings.first_byte_timeout_s:g} s."

@@ -1,0 +1,147 @@
+"""Which engine answers: its model, its version, its limits, as far as it tells."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from stepladder.schemas.answer import Lost, Received
+from stepladder.schemas.errors import BadInputError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stepladder.engine.client import EngineClient
+    from stepladder.schemas.jsontypes import Json
+
+QUESTION_TIMEOUT_S = 10.0
+"""For each of the pages read here. None of them waits for the model."""
+
+Kind = Literal["vllm", "llama.cpp", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an engine says of itself. What it does not say is None.
+
+    ``model`` is the name to send, ``models`` are all names that it serves. ``max_model_len`` counts tokens, prompt
+    and completion together. ``backend`` is what constrains decoding: vLLM tells it only with VLLM_SERVER_DEV_MODE=1,
+    and then ``auto`` means that nobody has pinned one.
+    """
+
+    model: str
+    version: str | None = None
+    max_model_len: int | None = None
+    backend: str | None = None
+    kind: Kind = "unknown"
+    models: tuple[str, ...] = ()
+
+
+async def identify(client: EngineClient, *, model: str | None = None) -> Identity:
+    """Ask the engine who it is. Without ``model``, the first one that it lists is meant.
+
+    Raises ``UnreachableError`` if no OpenAI-compatible engine answers there, and ``BadInputError`` if it does not
+    serve ``model``.
+    """
+    entries = await _models(client)
+    names = tuple(str(entry["id"]) for entry in entries)
+    known = {name: entry for entry in entries for name in (str(entry["id"]), *_aliases(entry))}
+    chosen = names[0] if model is None else model
+    if chosen not in known:
+        raise BadInputError(
+            f"The engine at {client.base_url} does not serve the model {chosen}. It serves: {', '.join(names)}.",
+            remedy="Set STEPLADDER_MODEL to one of them, or start the engine with that model.",
+        )
+    entry = known[chosen]
+    root = _root(client.base_url)
+    if version := _text(await _page(client, f"{root}/version"), "version"):
+        config = await _page(client, f"{root}/server_info?config_format=json")
+        backend = _text(config, "vllm_config", "structured_outputs_config", "backend")
+        return Identity(chosen, version, _count(entry, "max_model_len"), backend, "vllm", names)
+    if entry.get("owned_by") == "llamacpp":
+        props = await _page(client, f"{root}/props")
+        length = _count(entry, "meta", "n_ctx") or _count(props, "default_generation_settings", "n_ctx")
+        # Its schemas become grammars of its own; there is no other way of decoding to choose.
+        return Identity(chosen, _text(props, "build_info"), length, "gbnf", "llama.cpp", names)
+    return Identity(chosen, None, _count(entry, "max_model_len"), models=names)
+
+
+async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
+    url = f"{client.base_url}/models"
+    arrival = await client.get(url, timeout_s=QUESTION_TIMEOUT_S)
+    match arrival:
+        case Lost():
+            raise UnreachableError(
+                f"No engine answers at {url}: {arrival.cause}, {arrival.detail}",
+                remedy="Start the engine, or set STEPLADDER_ENGINE_URL to where it listens.",
+            )
+        case Received(status=401 | 403):
+            raise UnreachableError(
+                f"The engine at {url} answers {arrival.status}: it wants a key, or another one.",
+                remedy="Set STEPLADDER_ENGINE_API_KEY to the engine's key.",
+            )
+        case Received(status=503):
+            raise UnreachableError(
+                f"The engine at {url} answers 503: {_excerpt(arrival.body)}",
+                remedy="It may still be loading its model; try again in a moment.",
+            )
+    page = _json(arrival.body) if arrival.status == 200 else None
+    listed = page.get("data") if isinstance(page, dict) else None
+    entries = (
+        [entry for entry in listed if isinstance(entry, dict) and entry.get("id")] if isinstance(listed, list) else []
+    )
+    if not entries:
+        raise UnreachableError(
+            f"What answers at {url} is no OpenAI-compatible engine: {arrival.status}, {_excerpt(arrival.body)}",
+            remedy="Set STEPLADDER_ENGINE_URL to the base of its OpenAI-compatible routes; it ends in /v1.",
+        )
+    return entries
+
+
+async def _page(client: EngineClient, url: str) -> Json:
+    """A page that only some engines have; None where there is nothing to read."""
+    arrival = await client.get(url, timeout_s=QUESTION_TIMEOUT_S)
+    return _json(arrival.body) if isinstance(arrival, Received) and arrival.status == 200 else None
+
+
+def _root(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    return parts._replace(path=parts.path.removesuffix("/v1")).geturl()
+
+
+def _json(body: bytes) -> Json:
+    try:
+        page: Json = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return page
+
+
+def _excerpt(body: bytes) -> str:
+    text = " ".join(body[:400].decode("utf-8", "replace").split())
+    if text.startswith("<"):
+        return f"a web page, {text[:80]!r}"
+    return repr(text[:160]) if text else "an empty body"
+
+
+def _aliases(entry: Mapping[str, Json]) -> list[str]:
+    aliases = entry.get("aliases")
+    return [str(alias) for alias in aliases] if isinstance(aliases, list) else []
+
+
+def _at(page: Json, path: tuple[str, ...]) -> Json:
+    for step in path:
+        page = page.get(step) if isinstance(page, dict) else None
+    return page
+
+
+def _text(page: Json, *path: str) -> str | None:
+    value = _at(page, path)
+    return value if isinstance(value, str) and value else None
+
+
+def _count(page: Json, *path: str) -> int | None:
+    value = _at(page, path)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,100 @@
+"""The pool of connections to one engine: its bounds, and httpx over aiohttp set up by them."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from stepladder.schemas.errors import BadInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The bounds of the client. All but ``keep_alive_s`` are above 0; times are in seconds.
+
+    ``max_connections``: a request beyond them waits for a free one. An H100 is busy with 128 to 400 turns in flight;
+    the runner bounds the turns, so this only has to stay out of its way.
+    ``keep_alive_s``: how long an idle connection may be used again; 0 opens one for each request. A request that is
+    sent while the server hangs up is lost, and nothing tells it from a real fault. vLLM hangs up after 5 idle seconds,
+    llama.cpp after every stream, although it promises 5. A new connection costs a round trip and, measured, 0.1 ms of
+    CPU, beside turns of seconds; so 0. Behind TLS and at a high rate, 3 stays clear of vLLM's 5.
+    ``connect_timeout_s``: TCP and TLS; running out of it is ``connect``, for the engine never saw the request.
+    ``first_byte_timeout_s``: until the first byte of the body. An answer that is not streamed comes as one piece at
+    the end, and a busy engine queues, so this is long.
+    ``stall_timeout_s``: between two pieces of a body.
+    ``total_timeout_s``: for a whole exchange, where the caller names no time of its own.
+    ``max_body_bytes``: a stream is some 80 times its text; 32 MiB hold about 100,000 tokens.
+    ``retry_after_cap_s``: the longest wait that a server may ask for.
+    """
+
+    max_connections: int = 1024
+    keep_alive_s: float = 0.0
+    connect_timeout_s: float = 5.0
+    first_byte_timeout_s: float = 300.0
+    stall_timeout_s: float = 60.0
+    total_timeout_s: float = 600.0
+    max_body_bytes: int = 32 * 1024 * 1024
+    retry_after_cap_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            # The libraries take 0 for "without limit"; here it would mean that nothing can ever succeed.
+            if not value >= 0 or (value == 0 and name != "keep_alive_s"):
+                raise BadInputError(f"The engine client's {name} must be above 0, and is {value}.")
+
+
+def http_client(base_url: str, api_key: str | None, settings: Settings) -> httpx.AsyncClient:
+    # An engine next door gains nothing from compression, and the bytes that are kept are the bytes that came.
+    headers = {"Accept-Encoding": "identity", "User-Agent": "stepladder"}
+    if settings.keep_alive_s == 0:
+        headers["Connection"] = "close"  # so that the server does not wait for more
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
+    context = ssl.create_default_context() if base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    def session() -> aiohttp.ClientSession:
+        reuse = {"keepalive_timeout": settings.keep_alive_s} if settings.keep_alive_s > 0 else {"force_close": True}
+        connector = aiohttp.TCPConnector(limit=settings.max_connections, ssl=context, **reuse)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+    return httpx.AsyncClient(
+        # The adapter asks for the session at the first request, inside the loop that it will belong to.
+        transport=AiohttpTransport(verify=context, client=session),
+        # Only connecting is timed by the libraries; every other limit is one timer in the client.
+        timeout=httpx.Timeout(None, connect=settings.connect_timeout_s),
+        headers=headers,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        follow_redirects=False,
+        trust_env=False,
+    )
+
+
+def checked_url(base_url: str) -> str:
+    remedy = "Give the base of the OpenAI-compatible routes, such as http://gpu-1:8000/v1."
+    try:
+        url = httpx.URL(base_url.strip())
+    except httpx.InvalidURL as error:
+        raise BadInputError(f"The engine's URL cannot be read: {error}", remedy=remedy) from None
+    if url.userinfo:
+        raise BadInputError(
+            "The engine's URL holds a user or a password.", remedy="Give the key as STEPLADDER_ENGINE_API_KEY."
+        )
+    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+        raise BadInputError(f"The engine's URL cannot be used: {base_url!r}", remedy=remedy)
+    return str(url).rstrip("/")
+
+
+def checked_key(api_key: str | None) -> str | None:
+    # A key read from a file brings its line end along.
+    key = (api_key or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise BadInputError(
+            "The engine's key has characters that a header cannot carry.", remedy="Check ENGINE_API_KEY."
+        )
+    return key or None
