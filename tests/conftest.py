@@ -1,0 +1,94 @@
+"""A real PostgreSQL for all tests, and an empty, migrated database of its own for each that asks for one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from stepladder.embedded import postgres
+from stepladder.models import migrate
+from stepladder.models.database import Database
+from stepladder.models.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+_numbers = itertools.count(1)
+
+
+class Server:
+    """A PostgreSQL server on which tests may make and drop databases."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._prefix = f"stepladder_test_{os.getpid()}_"
+
+    def url_of(self, database: str) -> str:
+        return make_conninfo(self._url, dbname=database)
+
+    def create(self, name: str, template: str = "template0") -> str:
+        """Makes a database, and gives its name on this server."""
+        full = self._prefix + name
+        self.execute(f'CREATE DATABASE "{full}" TEMPLATE "{template}"')
+        return full
+
+    def drop(self, full: str) -> None:
+        self.execute(f'DROP DATABASE IF EXISTS "{full}" WITH (FORCE)')
+
+    def execute(self, statement: str) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server of STEPLADDER_TEST_DATABASE_URL, whose user must be allowed to make databases, or one of our own."""
+    if url := os.environ.get("STEPLADDER_TEST_DATABASE_URL"):
+        yield Server(url)
+        return
+    with postgres.running(tmp_path_factory.mktemp("home")) as url:
+        server = Server(url)
+        for setting in ("fsync", "full_page_writes"):  # its data need not outlive the machine
+            server.execute(f"ALTER SYSTEM SET {setting} = off")
+        server.execute("SELECT pg_reload_conf()")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: Server) -> Iterator[str]:
+    name = postgres_server.create("template")
+    migrate.upgrade(postgres_server.url_of(name))
+    yield name
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+def bare_database_url(postgres_server: Server) -> Iterator[str]:
+    """A database without tables."""
+    name = postgres_server.create(str(next(_numbers)))
+    yield postgres_server.url_of(name)
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+def database_url(postgres_server: Server, migrated_template: str) -> Iterator[str]:
+    """A database with all tables and nothing in them."""
+    name = postgres_server.create(str(next(_numbers)), template=migrated_template)
+    yield postgres_server.url_of(name)
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with Database(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def store(database: Database) -> Store:
+    return Store(database)
