@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,3 +34,12 @@ def _as_doubles(value: Json) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_as_doubles(item) for item in value]
     return value
+
+
+def exact_hash(value: Json) -> str:
+    """SHA-256 of the JSON with its names sorted and integers exact at any size, as 64 hexadecimal digits.
+
+    For what must never be taken for something else, such as the arguments behind an idempotency key: RFC 8785 spells
+    9007199254740993 and 9007199254740992 alike.
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -32,6 +32,8 @@ class EventKind(StrEnum):
     WAIT_TIMED_OUT = "wait_timed_out"
     SETTLEMENT_NEEDED = "settlement_needed"
     SETTLED = "settled"
+    JOB_PAUSED = "job_paused"
+    JOB_UNPAUSED = "job_unpaused"
     JOB_SUCCEEDED = "job_succeeded"
     JOB_FAILED = "job_failed"
     JOB_CANCELLED = "job_cancelled"

@@ -1,0 +1,212 @@
+"""The decorators: a signature becomes a schema, a name belongs to one function, and what cannot be used is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, ValidationError
+
+import stepladder
+from stepladder.schemas.errors import BadInputError
+from stepladder.schemas.tool import Effect, Tool
+from stepladder.sdk import kit
+
+
+@pytest.fixture(autouse=True)
+def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kit, "_tools", {})
+    monkeypatch.setattr(kit, "_rules", {})
+
+
+def registered(function: Any, **options: Any) -> Tool:
+    stepladder.tool("t", **{"effect": "read"} | options)(function)
+    return kit.registered().tools["t"]
+
+
+def parameters(function: Any) -> Any:
+    return registered(function).parameters
+
+
+class Plan(StrEnum):
+    BASIC = "basic"
+    LARGE = "large"
+
+
+class Money(BaseModel):
+    """An amount."""
+
+    amount: int = Field(ge=0)
+    currency: Literal["EUR", "USD"] = "EUR"
+
+
+@dataclass
+class Address:
+    city: str
+    owed: Money
+
+
+class Tree(BaseModel):
+    children: list[Tree] = []
+
+
+def test_a_signature_becomes_one_closed_object() -> None:
+    def pay(team: str, hours: int = 3, *, tags: list[str] | None = None) -> None: ...
+
+    assert parameters(pay) == {
+        "type": "object",
+        "properties": {
+            "team": {"type": "string"},
+            "hours": {"type": "integer", "default": 3},
+            "tags": {"anyOf": [{"items": {"type": "string"}, "type": "array"}, {"type": "null"}], "default": None},
+        },
+        "required": ["team"],
+        "additionalProperties": False,
+    }
+
+
+def test_types_of_ones_own_are_written_out_so_that_no_reference_is_left() -> None:
+    def pay(plan: Plan, to: Address, on: date, share: Annotated[float, Field(gt=0, le=1)]) -> None: ...
+
+    schema = parameters(pay)
+    assert "$ref" not in str(schema)
+    assert "$defs" not in schema
+    properties = schema["properties"]
+    assert properties["plan"] == {"type": "string", "enum": ["basic", "large"]}
+    assert properties["on"] == {"type": "string", "format": "date"}
+    assert properties["share"] == {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+    owed = properties["to"]["properties"]["owed"]
+    assert owed["properties"]["amount"] == {"type": "integer", "minimum": 0}
+    assert owed["description"] == "An amount."
+
+
+def test_the_function_is_given_the_types_that_it_asks_for_and_stays_what_it_was() -> None:
+    def pay(plan: Plan, on: date) -> tuple[Plan, int]:
+        return plan, on.year
+
+    tool = registered(pay)
+    assert tool.function(plan="basic", on="2026-03-01") == (Plan.BASIC, 2026)
+    with pytest.raises(ValidationError):
+        tool.function(plan="huge", on="2026-03-01")
+    assert pay(Plan.LARGE, date(2025, 1, 1)) == (Plan.LARGE, 2025)
+
+
+def test_an_async_function_stays_one() -> None:
+    async def pay(hours: int) -> int:
+        return hours
+
+    assert asyncio.run(registered(pay).function(hours=3)) == 3
+
+
+def test_any_name_that_python_allows_is_a_name_of_an_argument() -> None:
+    def odd(_x: int, model_config: str, schema: str, json: bool, title: str, copy: int = 1) -> list[Any]:
+        return [_x, model_config, schema, json, title, copy]
+
+    tool = registered(odd)
+    schema: Any = tool.parameters
+    names = ["_x", "model_config", "schema", "json", "title", "copy"]
+    assert list(schema["properties"]) == names
+    assert tool.function(_x=1, model_config="m", schema="s", json=True, title="t") == [1, "m", "s", True, "t", 1]
+
+
+def test_the_idempotency_key_is_the_machines_and_no_argument() -> None:
+    def pay(amount: int, idempotency_key: str) -> str:
+        return f"{amount} {idempotency_key}"
+
+    tool = registered(pay, effect="idempotent")
+    assert tool.takes_key
+    assert tool.parameters["properties"] == {"amount": {"type": "integer"}}
+    assert not registered_again(lambda: None).takes_key
+
+
+def registered_again(function: Any) -> Tool:
+    stepladder.tool("u", effect="read")(function)
+    return kit.registered().tools["u"]
+
+
+def test_what_stands_in_the_decorator_and_the_docstring_is_kept() -> None:
+    def pay() -> None:
+        """Pays.
+
+        At once.
+        """
+
+    tool = registered(pay, effect="irreversible", permissions=["money:out"])
+    assert (tool.effect, tool.permissions) == (Effect.IRREVERSIBLE, ("money:out",))
+    assert tool.description == "Pays.\n\nAt once."
+    assert tool.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def test_an_unknown_effect_is_refused_at_once() -> None:
+    with pytest.raises(BadInputError, match="'write'") as refused:
+        stepladder.tool("t", effect="write")
+    assert "irreversible" in refused.value.remedy
+
+
+def test_a_name_belongs_to_one_function() -> None:
+    def first() -> None: ...
+
+    def second() -> None: ...
+
+    registered(first)
+    registered(first)  # a module that is imported again
+    with pytest.raises(BadInputError, match="registered twice") as refused:
+        registered(second)
+    assert "first" in str(refused.value)
+    assert "second" in str(refused.value)
+
+    stepladder.rule("r")(first)
+    stepladder.rule("r")(first)
+    with pytest.raises(BadInputError, match="rule 'r' is registered twice"):
+        stepladder.rule("r")(second)
+
+
+def grows(tree: Tree) -> None: ...
+
+
+def takes_anything(*values: int) -> None: ...
+
+
+def takes_all(**values: int) -> None: ...
+
+
+def takes_by_place(value: int, /) -> None: ...
+
+
+def takes_a_lock(value: asyncio.Lock) -> None: ...
+
+
+def takes_nan(value: float = float("nan")) -> None: ...
+
+
+def takes_the_unknown(value: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821 -- on purpose
+
+
+@pytest.mark.parametrize(
+    ("function", "word"),
+    [
+        (grows, "Tree holds itself"),
+        (takes_anything, r"\*values"),
+        (takes_all, r"\*\*values"),
+        (takes_by_place, "value"),
+        (takes_a_lock, "no JSON Schema"),
+        (takes_nan, "no JSON Schema"),
+        (takes_the_unknown, "Nowhere"),
+    ],
+)
+def test_a_signature_without_a_schema_is_refused_and_nothing_is_registered(function: Any, word: str) -> None:
+    with pytest.raises(BadInputError, match=word) as refused:
+        registered(function)
+    assert "'t'" in str(refused.value)
+    assert refused.value.remedy
+    assert kit.registered().tools == {}
+
+
+def test_what_was_registered_later_does_not_change_a_kit_that_was_taken() -> None:
+    before = kit.registered()
+    registered(lambda: None)
+    assert before.tools == {}

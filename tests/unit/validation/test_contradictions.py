@@ -1,0 +1,28 @@
+"""A schema that no value can fit is found before an engine tries to obey it."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepladder.validation.contradictions import EXCLUSIVE, PAIRS, contradictions
+
+
+@pytest.mark.parametrize(("low", "high"), PAIRS + EXCLUSIVE)
+def test_every_pair_of_bounds_is_looked_at_wherever_it_stands(low: str, high: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"items": {low: 5, high: 2}}}}
+    (found,) = contradictions(schema)
+    assert (found.pointer, found.source) == (f"/properties/a/items/{low}", low)
+
+
+@pytest.mark.parametrize(("low", "high"), PAIRS)
+def test_equal_bounds_leave_one_value(low: str, high: str) -> None:
+    assert list(contradictions({low: 2, high: 2})) == []
+
+
+@pytest.mark.parametrize(("low", "high"), EXCLUSIVE)
+def test_equal_bounds_leave_none_where_one_is_exclusive(low: str, high: str) -> None:
+    assert len(list(contradictions({low: 2, high: 2}))) == 1
+
+
+def test_data_inside_a_schema_is_no_schema() -> None:
+    assert list(contradictions({"const": {"minItems": 5, "maxItems": 2}})) == []

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from stepladder.schemas.event import EventKind
+from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
+from stepladder.schemas.tool import Effect
+from stepladder.workflows.job import Job, ToolCall, Wait
+from stepladder.workflows.step import Ask, AwaitSettlement, Finished, RunTool
+from support.machines import NOW, document, play, the
+
+if TYPE_CHECKING:
+    from support.machines import Play
+
+TOOL = """
+look: {tool: look, arguments: {q: input.q}, next: {ok: done, error: again}}
+again: {tool: save, next: {ok: look}}
+done: {end: succeeded, result: {found: tools.look, last: last_tool.tool}}
+"""
+
+PAYMENT = """
+confirm: {wait: {signal: approval}, next: {approve: pay}}
+pay: {tool: pay, arguments: {sum: input.sum}, next: {ok: one, error: sorry}}
+one: {ask: 'Paid {{ tools.pay }}', output: {type: object}, next: done}
+sorry: {end: failed, result: {kind: errors.pay.kind, message: errors.pay.message}}
+done: {end: succeeded}
+"""
+
+CHOICE = """
+act: {ask: Hi, tools: [look, save], next: {look: call, save: call}}
+call: {tool: {from: act}, next: {ok: act, error: done}}
+done: {end: succeeded}
+"""
+
+
+def call_of(it: Play) -> ToolCall:
+    call = it.job.visits[-1]
+    assert isinstance(call, ToolCall)
+    return call
+
+
+def looking(**fields: Any) -> Play:
+    it = play(document(TOOL), value={"q": "x"}, **fields)
+    it.claim()
+    return it
+
+
+def paying(head: str = "", **fields: Any) -> Play:
+    it = play(document(PAYMENT, head), value={"sum": 3}, **fields)
+    it.claim()
+    wait = it.job.open
+    assert isinstance(wait, Wait)
+    it.signal({"action": "approve", "wait_id": str(wait.wait_id)})
+    return it
+
+
+# Results and errors ---------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_written_with_its_arguments_and_key_before_it_runs() -> None:
+    it = looking()
+    step = it.steps[-1]
+    call = the(RunTool, step).call
+    assert step.visits == (call,)
+    assert (call.tool, call.arguments, call.effect) == ("look", {"q": "x"}, Effect.READ)
+    assert step.events[-1].data["key"] == call.key
+
+
+def test_a_result_goes_by_ok_and_has_a_name() -> None:
+    it = looking()
+    the(Finished, it.returns([1, 2]))
+    assert it.job.result == {"found": [1, 2], "last": "look"}
+
+
+def test_an_error_goes_by_error() -> None:
+    it = looking()
+    assert the(RunTool, it.breaks("KeyError", "no x")).call.tool == "save"
+    failed = next(event for event in it.steps[-1].events if event.kind is EventKind.TOOL_FAILED)
+    assert (failed.data["kind"], failed.data["message"]) == ("KeyError", "no x")
+    the(RunTool, it.returns(None))
+    the(Finished, it.returns("found"))
+    assert it.path() == [("error", "again"), ("ok", "look"), ("ok", "done")]
+
+
+def test_an_error_without_an_edge_ends_the_job() -> None:
+    it = play(document("one: {tool: look, next: {ok: done}}\ndone: {end: succeeded}"))
+    it.claim()
+    the(Finished, it.breaks("KeyError", "no x"))
+    assert (it.job.status, it.job.failure) == (JobStatus.FAILED, Failure.TOOL_FAILED)
+    assert it.job.failure_detail == "state one, tool look: KeyError: no x"
+
+
+def test_a_null_result_is_a_result() -> None:
+    it = looking()
+    the(Finished, it.returns(None))
+    assert it.job.result == {"found": None, "last": "look"}
+
+
+# Permissions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scopes", [frozenset(), frozenset({"other"})])
+def test_a_tool_that_the_principal_may_not_run_is_not_run(scopes: frozenset[str]) -> None:
+    it = paying(scopes=scopes)
+    the(Finished, it.steps[-1])
+    assert it.job.failure is Failure.PERMISSION_DENIED
+    assert "money" in (it.job.failure_detail or "")
+    assert EventKind.TOOL_STARTED not in it.events()
+
+
+@pytest.mark.parametrize("scopes", [None, frozenset({"money"}), frozenset({"money", "more"})])
+def test_a_principal_with_the_scope_or_with_all_of_them_may(scopes: frozenset[str] | None) -> None:
+    the(RunTool, paying(scopes=scopes).steps[-1])
+
+
+def test_a_tool_without_permissions_is_everybodys() -> None:
+    the(RunTool, looking(scopes=frozenset()).steps[-1])
+
+
+# What the turn chose --------------------------------------------------------------------------------------------------
+
+
+def test_the_tool_that_the_turn_chose_runs_with_its_arguments() -> None:
+    it = play(document(CHOICE))
+    it.claim()
+    call = the(RunTool, it.says({"action": "look", "arguments": {"q": "x"}})).call
+    assert (call.tool, call.arguments, call.effect) == ("look", {"q": "x"}, Effect.READ)
+    it.returns({})
+    call = the(RunTool, it.says({"action": "save", "arguments": {"all": True}})).call
+    assert (call.tool, call.arguments, call.effect) == ("save", {"all": True}, Effect.IDEMPOTENT)
+
+
+@pytest.mark.parametrize("action", ["stop", "pay"])
+def test_a_word_that_names_no_tool_of_the_turn_is_denied(action: str) -> None:
+    states = CHOICE.replace(
+        "tools: [look, save],",
+        "tools: [look, save], output: {properties: {action: {enum: [stop]}}, required: [action]},",
+    )
+    it = play(document(states.replace("save: call}", "save: call, stop: call}")))
+    it.claim()
+    the(Finished, it.says({"action": action}))
+    assert it.job.failure is Failure.TRANSITION_DENIED
+    assert it.job.open is None
+
+
+def test_a_choice_that_was_never_made_is_denied() -> None:
+    it = play(document(CHOICE, "start: call"))
+    the(Finished, it.claim())
+    assert it.job.failure is Failure.TRANSITION_DENIED
+
+
+# Keys -----------------------------------------------------------------------------------------------------------------
+
+
+def key(state: str = TOOL, **fields: Any) -> str:
+    it = play(document(state), **({"value": {"q": "x"}} | fields))
+    it.claim()
+    return call_of(it).key
+
+
+def test_a_key_is_the_same_for_the_same_call_in_every_job_of_a_lineage() -> None:
+    fork = UUID(int=9)
+    first, again = looking(), play(document(TOOL), value={"q": "x"})
+    again.job = replace(again.job, id=fork)
+    again.claim(after=3600)
+    assert call_of(again).key == call_of(first).key
+    stranger = play(document(TOOL), value={"q": "x"})
+    stranger.job = replace(stranger.job, id=fork, lineage=fork)
+    stranger.claim()
+    assert call_of(stranger).key != call_of(first).key
+
+
+def test_a_key_is_another_for_other_arguments_another_state_and_another_tool() -> None:
+    renamed = (
+        TOOL.replace("look: {tool", "find: {tool").replace("ok: look", "ok: find").replace("tools.look", "tools.find")
+    )
+    keys = {key(), key(value={"q": "y"}), key(renamed), key(TOOL.replace("tool: look", "tool: save"))}
+    assert len(keys) == 4
+
+
+def test_a_key_is_another_at_each_visit() -> None:
+    it = looking()
+    keys = [call_of(it).key]
+    for _ in range(3):
+        it.breaks()
+        it.returns(None)
+        keys.append(call_of(it).key)
+    assert len(set(keys)) == 4
+
+
+def test_a_call_that_is_taken_up_again_keeps_its_key() -> None:
+    it = looking()
+    first = call_of(it)
+    assert the(RunTool, it.claim(after=60)).call == first
+    assert it.steps[-1].events == ()
+
+
+def test_a_key_knows_no_order_of_arguments() -> None:
+    one = TOOL.replace("{q: input.q}", "{a: '1', b: '2'}")
+    other = TOOL.replace("{q: input.q}", "{b: '2', a: '1'}")
+    assert key(one) == key(other)
+
+
+# Settlement -----------------------------------------------------------------------------------------------------------
+
+
+def settling(head: str = "") -> Play:
+    it = paying(head)
+    it.claim(after=10)
+    return it
+
+
+@pytest.mark.parametrize("name", ["look", "save"])
+def test_what_may_run_again_runs_again(name: str) -> None:
+    it = play(document(f"one: {{tool: {name}, next: {{ok: done}}}}\ndone: {{end: succeeded}}"))
+    first = the(RunTool, it.claim()).call
+    assert the(RunTool, it.claim()).call == first
+
+
+def test_what_cannot_be_undone_waits_for_a_person_after_a_crash() -> None:
+    it = settling()
+    the(AwaitSettlement, it.steps[-1])
+    assert (it.job.status, it.job.waiting_for, it.job.due_at) == (JobStatus.WAITING, SETTLEMENT, None)
+    assert call_of(it).closed_at is None
+    the(AwaitSettlement, it.claim())
+    assert it.events().count(EventKind.SETTLEMENT_NEEDED) == 1
+
+
+def test_a_person_says_that_it_took_effect() -> None:
+    it = settling()
+    step = it.settle(done=True, result={"receipt": 7})
+    assert the(Ask, step).turn.question.startswith('Paid {"receipt": 7}')
+    assert (it.job.status, it.job.waiting_for) == (JobStatus.RUNNING, None)
+    assert [event.kind for event in step.events][:3] == [
+        EventKind.SETTLED,
+        EventKind.TOOL_RETURNED,
+        EventKind.TRANSITION,
+    ]
+
+
+def test_a_person_says_that_it_did_not() -> None:
+    it = settling()
+    the(Finished, it.settle(done=False, result="ignored"))
+    assert it.path()[-1] == ("error", "sorry")
+    assert it.job.result == {"kind": "not_done", "message": "a person says that it did not take effect"}
+
+
+def test_the_deadline_stands_still_while_a_person_is_asked() -> None:
+    it = settling("limits: {deadline_s: 60}")
+    the(Ask, it.settle(done=True, after=86_400))
+    assert it.job.deadline_at is not None
+    assert it.job.deadline_at >= NOW + timedelta(seconds=60 + 86_400)
+
+
+def test_nothing_is_settled_that_may_still_come_back() -> None:
+    it = paying()
+    the(Ask, it.returns({"receipt": 7}))
+    assert isinstance(it.job, Job)
+    assert it.job.status is JobStatus.RUNNING

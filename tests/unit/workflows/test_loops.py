@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.tool import Effect
+from stepladder.workflows.job import ToolCall, ToolError, Turn, Wait
+from stepladder.workflows.loops import find_circle
+from stepladder.workflows.machine import LoopLimits
+from stepladder.workflows.step import Ask, Finished
+from support.machines import NOW, document, play, the
+
+if TYPE_CHECKING:
+    from stepladder.workflows.job import Visit
+    from support.machines import Play
+
+ID = UUID(int=1)
+
+
+def visits(*happened: tuple[str, Any]) -> list[Visit]:
+    """A path: a capital letter is a turn and its output, ``ok`` a result, ``bad`` an error, ``sig`` a payload."""
+    path: list[Visit] = []
+    turn = 0
+    for number, (name, value) in enumerate(happened, 1):
+        if name.isupper():
+            turn += 1
+            path.append(Turn(number, turn, name, "?", NOW, "", outcome=Outcome.VALID, output=value, closed_at=NOW))
+        elif name == "sig":
+            path.append(Wait(number, "pause", "s", ID, None, NOW, payload=value, signal_id=ID, closed_at=NOW))
+        else:
+            error = ToolError("E", value) if name == "bad" else None
+            result = None if error else value
+            path.append(ToolCall(number, "act", "t", Effect.READ, {}, "k", NOW, result, error, closed_at=NOW))
+    return path
+
+
+def found(*happened: tuple[str, Any], repeats: int = 2, stale: int = 5) -> tuple[str, tuple[int, ...]] | None:
+    circle = find_circle(visits(*happened), LoopLimits(repeats, stale))
+    return None if circle is None else (circle.strength, circle.turns)
+
+
+A1, A2, B1, B2 = ("A", {"n": 1}), ("A", {"n": 2}), ("B", {"n": 1}), ("B", {"n": 2})
+R1, R2, S1, S2, E1 = ("ok", 1), ("ok", 2), ("sig", {"action": "x"}), ("sig", {"action": "y"}), ("bad", "1")
+
+
+@pytest.mark.parametrize(
+    ("path", "circle"),
+    [
+        ([], None),
+        ([A1], None),
+        ([A1, A1], ("repeats", (1, 2))),
+        ([A1, A2], None),
+        ([A1, B1], None),
+        ([A1, A2, A2], ("repeats", (2, 3))),
+        ([A1, R1, A1], None),  # the result is new to the second visit
+        ([A1, R1, A1, R1, A1], ("repeats", (2, 3))),
+        ([A1, R1, A1, R2, A1], None),
+        ([A1, R1, A2, R1, A1], None),
+        ([A1, S1, A1, S1, A1], ("repeats", (2, 3))),
+        ([A1, S1, A1, S2, A1], None),
+        ([A1, E1, A1, E1, A1], ("repeats", (2, 3))),
+        ([A1, R1, A1, E1, A1], None),
+        ([A1, R1, R1, A1, R1, A1], ("fingerprint", (2, 3))),
+    ],
+)
+def test_the_same_visit_twice_running_is_a_circle(path: list[Any], circle: Any) -> None:
+    assert found(*path) == circle
+
+
+def test_as_many_repeats_are_allowed_as_the_author_says() -> None:
+    assert found(*[A1] * 3, repeats=4) is None
+    assert found(*[A1] * 4, repeats=4) == ("repeats", (1, 2, 3, 4))
+
+
+def test_a_fingerprint_finds_a_circle_over_two_states() -> None:
+    """Neither state repeats itself: each saw another answer of the other's in between."""
+    assert found(A1, B1, A2, B2, stale=100) is None
+    assert found(A1, B1, A2, B2, A1, B1, stale=100) == ("fingerprint", (2, 6))
+    assert found(A1, B1, A2, B2, A1, B1, stale=100, repeats=3) is None
+
+
+def test_turns_that_bring_nothing_new_are_stale() -> None:
+    """Four outputs in ever other orders: no visit is as the one before, and yet nothing is new."""
+    path = [A1, A2, ("A", {"n": 3}), A1, ("A", {"n": 3}), A2, A1, A2]
+    assert found(*path, repeats=100, stale=5) == ("stale", (4, 5, 6, 7, 8))
+    assert found(*path, repeats=100, stale=6) is None
+    assert found(*path[:3], R1, *path[3:], repeats=100) is None
+
+
+@given(st.integers(2, 30))
+def test_a_tool_whose_result_changes_is_progress(count: int) -> None:
+    path = [A1]
+    for number in range(count):
+        path += [("ok", {"page": number}), A1]
+    assert found(*path) is None
+
+
+@given(st.integers(2, 30))
+def test_an_output_that_changes_is_progress(count: int) -> None:
+    assert found(*[("A", {"page": number}) for number in range(count)]) is None
+
+
+@given(st.lists(st.sampled_from([A1, A2, B1, B2, R1, R2, S1, S2, E1]), max_size=12), st.integers(2, 3))
+def test_a_path_that_repeats_itself_is_found_in_the_end(path: list[Any], repeats: int) -> None:
+    if not any(name.isupper() for name, _ in path):
+        path = [*path, A1]
+    while not path[-1][0].isupper():
+        path = [path[-1], *path[:-1]]
+    assert found(*path * (repeats + 1), repeats=repeats) is not None
+
+
+def test_turns_that_failed_or_are_open_say_nothing() -> None:
+    failed = Turn(1, 1, "A", "?", NOW, "", outcome=Outcome.SEMANTIC, closed_at=NOW)
+    opened = Turn(3, 3, "A", "?", NOW, "")
+    assert find_circle([failed, failed, opened], LoopLimits(2, 1)) is None
+
+
+# In a job -------------------------------------------------------------------------------------------------------------
+
+
+def going(state: str = "", head: str = "") -> Play:
+    states = f"one: {{ask: Hi, output: {{type: object}}, next: one{state}}}\ndone: {{end: succeeded}}"
+    return play(document(states.replace("next: one", "next: one, on_failure: {refused: done}"), head))
+
+
+def test_a_circle_ends_the_job_and_names_its_turns() -> None:
+    game = going()
+    game.claim()
+    game.says({"n": 1})
+    the(Finished, game.says({"n": 1}))
+    assert (game.job.status, game.job.failure) == (JobStatus.FAILED, Failure.LOOP)
+    assert "turns 1, 2" in (game.job.failure_detail or "")
+
+
+def test_a_circle_goes_where_the_state_sends_it() -> None:
+    states = "one: {ask: Hi, output: {type: object}, next: one, on_failure: {loop: done}}\ndone: {end: succeeded}"
+    game = play(document(states))
+    game.claim()
+    game.says({})
+    the(Finished, game.says({}))
+    assert game.job.status is JobStatus.SUCCEEDED
+    assert game.path() == [("always", "one"), ("loop", "done")]
+
+
+@pytest.mark.parametrize(("state", "head"), [(", loop: 'off'", ""), ("", "limits: {loop: 'off'}")])
+def test_loops_may_be_switched_off(state: str, head: str) -> None:
+    game = going(state, head)
+    game.claim()
+    for _ in range(20):
+        the(Ask, game.says({}))
+
+
+def test_the_limits_are_the_documents() -> None:
+    game = going(head="limits: {loop: {repeats: 4}}")
+    game.claim()
+    for _ in range(3):
+        the(Ask, game.says({}))
+    the(Finished, game.says({}))

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from stepladder.schemas.answer import Verdict, Violation
+from stepladder.schemas.job import Failure
+from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
+from stepladder.workflows.job import Attempt
+from stepladder.workflows.retry import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Again, GiveUp, RetryLimits, decide, first
+from support.machines import NOW, accepted, rejected
+
+ANSWERED = [Outcome.EMPTY, Outcome.PARSE_FAILURE, Outcome.SCHEMA_VIOLATION, Outcome.SEMANTIC]
+FINAL = {
+    Outcome.SCHEMA_REJECTED: Failure.SCHEMA_REJECTED,
+    Outcome.REQUEST_REJECTED: Failure.REQUEST_REJECTED,
+    Outcome.REFUSED: Failure.REFUSED,
+}
+LOST = [cause for cause in CAUSES[Outcome.TRANSPORT] if cause is not Cause.ABANDONED]
+WRONG = (Violation("/total", "must be hours times 3", "arithmetic"),)
+
+
+def attempts(*verdicts: Verdict, budget: int = 100, note: str = "") -> list[Attempt]:
+    """One attempt for each verdict; every answer is another one unless its content says otherwise."""
+    return [
+        Attempt(1, ordinal, budget, note=note, verdict=verdict, content_hash=_hash(verdict, ordinal))
+        for ordinal, verdict in enumerate(verdicts, 1)
+    ]
+
+
+def _hash(verdict: Verdict, ordinal: int) -> str | None:
+    if verdict.outcome is Outcome.TRANSPORT:
+        return None
+    return f"answer {ordinal}" if verdict.completion.content is None else verdict.completion.content.decode()
+
+
+def decided(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> Again | GiveUp:
+    return decide(tries, limits, spent, NOW, "key", **more)
+
+
+def again(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> Again:
+    found = decided(tries, limits, spent, **more)
+    assert isinstance(found, Again), found
+    return found
+
+
+def give_up(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> GiveUp:
+    found = decided(tries, limits, spent, **more)
+    assert isinstance(found, GiveUp), found
+    return found
+
+
+# One table: what became of the attempt, what binds it, what follows --------------------------------------------------
+
+SEMANTIC = rejected(Outcome.SEMANTIC, "arithmetic", errors=WRONG)
+EMPTY = rejected(Outcome.EMPTY, Cause.NO_CONTENT)
+CUT = rejected(Outcome.TRUNCATION, Cause.BUDGET, tokens=150, prompt=50)
+REASONED = rejected(Outcome.TRUNCATION, Cause.REASONING)
+RUNAWAY = rejected(Outcome.TRUNCATION, Cause.RUNAWAY)
+DOWN = rejected(Outcome.TRANSPORT, Cause.CONNECT, tokens=0)
+ABANDONED = rejected(Outcome.TRANSPORT, Cause.ABANDONED, tokens=0)
+FREE = RetryLimits(3)
+LATER = NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "limits", "follows"),
+    [
+        # answers that arrived and were wrong
+        ([SEMANTIC], FREE, Again),
+        ([SEMANTIC, SEMANTIC], FREE, Again),
+        ([SEMANTIC, SEMANTIC, SEMANTIC], FREE, Failure.ATTEMPTS_EXHAUSTED),
+        ([SEMANTIC], RetryLimits(1), Failure.ATTEMPTS_EXHAUSTED),
+        ([SEMANTIC], RetryLimits(0), Failure.ATTEMPTS_EXHAUSTED),
+        ([EMPTY], FREE, Again),
+        ([CUT], FREE, Again),
+        ([CUT, CUT, CUT], FREE, Failure.ATTEMPTS_EXHAUSTED),
+        ([RUNAWAY], RetryLimits(1), Failure.ATTEMPTS_EXHAUSTED),
+        # answers that never arrived count on their own
+        ([DOWN], FREE, Again),
+        ([DOWN] * 50, FREE, Again),
+        ([SEMANTIC, DOWN, DOWN, DOWN, SEMANTIC], FREE, Again),
+        ([SEMANTIC, SEMANTIC, DOWN], FREE, Again),
+        ([DOWN], RetryLimits(3, transport=0), Failure.ATTEMPTS_EXHAUSTED),
+        ([DOWN], RetryLimits(3, transport=1), Again),
+        ([DOWN, DOWN], RetryLimits(3, transport=1), Failure.ATTEMPTS_EXHAUSTED),
+        ([DOWN, SEMANTIC], RetryLimits(3, transport=0), Again),
+        # a worker that died counts for nothing
+        ([ABANDONED], RetryLimits(1, transport=0), Again),
+        ([ABANDONED] * 9, RetryLimits(1, transport=0), Again),
+        ([ABANDONED, ABANDONED, DOWN], RetryLimits(1, transport=1), Again),
+        # the job's own bounds
+        ([SEMANTIC], RetryLimits(3, token_budget=0), Failure.TOKEN_BUDGET),
+        ([SEMANTIC], RetryLimits(3, token_budget=10), Failure.TOKEN_BUDGET),
+        ([SEMANTIC], RetryLimits(3, token_budget=11), Again),
+        ([DOWN], RetryLimits(3, token_budget=10), Failure.TOKEN_BUDGET),
+        ([ABANDONED], RetryLimits(3, token_budget=10), Failure.TOKEN_BUDGET),
+        ([SEMANTIC], RetryLimits(3, deadline_at=NOW), Failure.DEADLINE),
+        ([SEMANTIC], RetryLimits(3, deadline_at=LATER), Again),
+        ([ABANDONED], RetryLimits(3, deadline_at=NOW), Failure.DEADLINE),
+        ([DOWN], RetryLimits(3, deadline_at=NOW + timedelta(seconds=0.2)), Failure.DEADLINE),
+        # more than one bound at once: the turn's own comes first
+        ([SEMANTIC], RetryLimits(1, token_budget=0, deadline_at=NOW), Failure.ATTEMPTS_EXHAUSTED),
+    ],
+)
+def test_what_follows_an_attempt(verdicts: list[Verdict], limits: RetryLimits, follows: Any) -> None:
+    found = decided(attempts(*verdicts), limits, spent=10)
+    assert found.failure is follows if isinstance(found, GiveUp) else follows is Again
+
+
+@pytest.mark.parametrize("outcome", FINAL)
+def test_what_the_engine_or_the_model_declines_is_not_asked_again(outcome: Outcome) -> None:
+    found = give_up(attempts(rejected(outcome, Cause.AUTH)), RetryLimits(100))
+    assert found.failure is FINAL[outcome]
+    assert outcome.value in found.detail
+
+
+@pytest.mark.parametrize("verdict", [None, accepted({})])
+def test_only_an_attempt_that_failed_is_retried(verdict: Verdict | None) -> None:
+    with pytest.raises(ValueError, match="only an attempt that failed"):
+        decided([Attempt(1, 1, 100, verdict=verdict)], FREE)
+
+
+@pytest.mark.parametrize("outcome", ANSWERED)
+def test_a_wrong_answer_is_told_where_and_why_at_the_same_budget(outcome: Outcome) -> None:
+    found = again(attempts(rejected(outcome, "x", errors=WRONG), note="older"), FREE)
+    assert found.max_completion_tokens == 100
+    assert "/total: must be hours times 3" in found.note
+    assert "older" not in found.note
+    assert found.after_s == 0
+
+
+# Truncation -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_cut_off_is_given_twice_the_budget_and_the_same_question() -> None:
+    assert again(attempts(CUT, note="as before"), FREE) == Again(200, "as before")
+
+
+@pytest.mark.parametrize("cause", [Cause.BUDGET, Cause.REASONING])
+def test_the_budget_is_raised_to_the_models_limit_and_no_further(cause: Cause) -> None:
+    cut = rejected(Outcome.TRUNCATION, cause, tokens=150, prompt=50)
+    assert again(attempts(cut), RetryLimits(3, max_model_len=200)).max_completion_tokens == 150
+    assert again(attempts(cut), RetryLimits(3, max_model_len=1000)).max_completion_tokens == 200
+    ended = give_up(attempts(cut), RetryLimits(3, max_model_len=150))
+    assert ended.failure is Failure.ATTEMPTS_EXHAUSTED
+    assert "limit" in ended.detail
+
+
+def test_a_runaway_is_told_to_end_and_not_given_more() -> None:
+    found = again(attempts(RUNAWAY), FREE)
+    assert found.max_completion_tokens == 100
+    assert "short" in found.note
+
+
+def test_a_cut_answer_is_not_asked_again_with_no_more_than_was_too_little() -> None:
+    limits = RetryLimits(3, token_budget=200)
+    assert give_up(attempts(CUT), limits, spent=150).failure is Failure.TOKEN_BUDGET
+    assert give_up(attempts(CUT), limits, spent=100).failure is Failure.TOKEN_BUDGET
+    assert again(attempts(CUT), limits, spent=90).max_completion_tokens == 110
+
+
+def test_an_answer_lost_in_reasoning_is_no_repeat_however_empty() -> None:
+    empty = rejected(Outcome.TRUNCATION, Cause.REASONING, content=b"")
+    assert again(attempts(empty, empty), FREE).max_completion_tokens == 200
+
+
+# Repeats --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outcome", ANSWERED)
+def test_the_same_wrong_answer_twice_ends_the_turn(outcome: Outcome) -> None:
+    same = rejected(outcome, "x", content=b"same", errors=WRONG)
+    other = rejected(outcome, "x", content=b"other", errors=WRONG)
+    for tries in ([same, same], [same, DOWN, same], [same, other, same], [same, ABANDONED, same]):
+        ended = give_up(attempts(*tries), RetryLimits(100))
+        assert ended.failure is Failure.ATTEMPTS_EXHAUSTED
+        assert "repeated" in ended.detail
+    assert isinstance(decided(attempts(same, other), RetryLimits(100)), Again)
+
+
+def test_requests_that_never_arrive_are_no_repeats() -> None:
+    assert isinstance(decided(attempts(DOWN, DOWN, DOWN), FREE), Again)
+
+
+# Backoff --------------------------------------------------------------------------------------------------------------
+
+
+@given(st.sampled_from(LOST), st.integers(1, 40), st.text())
+def test_backoff_doubles_between_its_half_and_its_cap(cause: Cause, count: int, key: str) -> None:
+    lost = rejected(Outcome.TRANSPORT, cause, tokens=0)
+    found = decide(attempts(*[lost] * count), FREE, 0, NOW, key)
+    assert isinstance(found, Again)
+    full = min(FIRST_BACKOFF_S * 2 ** (count - 1), LONGEST_BACKOFF_S)
+    assert full / 2 <= found.after_s <= full
+    assert decide(attempts(*[lost] * count), FREE, 0, NOW, key) == found
+
+
+def test_backoff_sets_turns_apart() -> None:
+    waits = {decide(attempts(DOWN), FREE, 0, NOW, f"job/{n}") for n in range(100)}
+    assert len(waits) > 90
+
+
+@given(st.floats(0, 300))
+def test_retry_after_is_honoured(seconds: float) -> None:
+    found = again(attempts(rejected(Outcome.TRANSPORT, Cause.HTTP_429, tokens=0, retry_after_s=seconds)), FREE)
+    assert found.after_s >= seconds
+    assert found.after_s <= max(seconds, FIRST_BACKOFF_S)
+
+
+def test_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
+    busy = rejected(Outcome.TRANSPORT, Cause.HTTP_503, tokens=0, retry_after_s=60)
+    assert again(attempts(busy), RetryLimits(3, deadline_at=NOW + timedelta(seconds=61))).after_s == 60
+    assert give_up(attempts(busy), RetryLimits(3, deadline_at=NOW + timedelta(seconds=60))).failure is Failure.DEADLINE
+
+
+def test_a_backoff_that_has_passed_is_not_asked_for_again() -> None:
+    assert again(attempts(DOWN, note="kept"), FREE, rested=True) == Again(100, "kept")
+    limits = RetryLimits(3, deadline_at=NOW)
+    assert give_up(attempts(DOWN), limits, rested=True).failure is Failure.DEADLINE
+
+
+def test_a_lost_request_is_sent_again_as_it_was() -> None:
+    assert again(attempts(DOWN, note="as before"), FREE).note == "as before"
+    assert again(attempts(ABANDONED, note="as before"), FREE) == Again(100, "as before")
+
+
+# The first attempt ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent", "follows"),
+    [
+        (FREE, 10**9, Again(100)),
+        (RetryLimits(0), 0, Failure.ATTEMPTS_EXHAUSTED),
+        (RetryLimits(3, token_budget=0), 0, Failure.TOKEN_BUDGET),
+        (RetryLimits(3, token_budget=50), 0, Again(50)),
+        (RetryLimits(3, token_budget=50), 20, Again(30)),
+        (RetryLimits(3, token_budget=50), 50, Failure.TOKEN_BUDGET),
+        (RetryLimits(3, token_budget=50), 99, Failure.TOKEN_BUDGET),
+        (RetryLimits(3, token_budget=500), 20, Again(100)),
+        (RetryLimits(3, deadline_at=NOW), 0, Failure.DEADLINE),
+        (RetryLimits(3, deadline_at=NOW - timedelta(days=1)), 0, Failure.DEADLINE),
+        (RetryLimits(3, deadline_at=LATER), 0, Again(100)),
+        (RetryLimits(3, transport=0), 0, Again(100)),
+    ],
+)
+def test_whether_a_turn_may_be_asked_at_all(limits: RetryLimits, spent: int, follows: Any) -> None:
+    found = first(100, limits, spent, NOW)
+    assert (found.failure if isinstance(found, GiveUp) else found) == follows
+
+
+# Every sequence -------------------------------------------------------------------------------------------------------
+
+CAUSES_OF = {**CAUSES, Outcome.SCHEMA_REJECTED: (), Outcome.SCHEMA_VIOLATION: ("type",), Outcome.SEMANTIC: ("rule",)}
+VERDICTS = st.sampled_from([outcome for outcome in Outcome if outcome is not Outcome.VALID]).flatmap(
+    lambda outcome: st.builds(
+        rejected,
+        st.just(outcome),
+        st.sampled_from(CAUSES_OF[outcome] or (None,)),
+        content=st.none() | st.binary(max_size=1).map(bytes.hex).map(str.encode),
+        tokens=st.integers(0, 100),
+        retry_after_s=st.none() | st.floats(0, 300),
+    )
+)
+BOUNDS = st.builds(
+    RetryLimits,
+    attempts=st.integers(0, 5),
+    transport=st.none() | st.integers(0, 3),
+    token_budget=st.none() | st.integers(0, 500),
+    deadline_at=st.none() | st.integers(-10, 2000).map(lambda seconds: NOW + timedelta(seconds=seconds)),
+    max_model_len=st.none() | st.integers(1, 1000),
+)
+
+
+@given(st.lists(VERDICTS, min_size=1, max_size=20), BOUNDS, st.integers(1, 1000))
+def test_no_bound_is_ever_passed(verdicts: list[Verdict], limits: RetryLimits, budget: int) -> None:
+    """Plays a turn through: each verdict answers the request that the decision before it allowed."""
+    asked, spent, tries, now = first(budget, limits, 0, NOW), 0, [], NOW
+    for ordinal, verdict in enumerate(verdicts, 1):
+        if isinstance(asked, GiveUp):
+            break
+        assert asked.max_completion_tokens >= 1
+        assert limits.token_budget is None or spent + asked.max_completion_tokens <= limits.token_budget
+        now += timedelta(seconds=asked.after_s)
+        assert limits.deadline_at is None or now < limits.deadline_at
+        content = None if verdict.completion.content is None else verdict.completion.content.decode()
+        tries.append(
+            Attempt(1, ordinal, asked.max_completion_tokens, note=asked.note, content_hash=content, verdict=verdict)
+        )
+        spent += 0 if verdict.completion.usage is None else verdict.completion.usage.total
+        asked = decide(tries, limits, spent, now, "key")
+        raised = isinstance(asked, Again) and asked.max_completion_tokens > tries[-1].max_completion_tokens
+        assert not raised or (verdict.outcome is Outcome.TRUNCATION and verdict.cause != Cause.RUNAWAY)
+    answers = [one for one in verdicts[: len(tries)] if one.outcome is not Outcome.TRANSPORT]
+    lost = [one for one in verdicts[: len(tries)] if one.outcome is Outcome.TRANSPORT and one.cause != Cause.ABANDONED]
+    assert len(answers) <= limits.attempts
+    assert limits.transport is None or len(lost) <= limits.transport + 1
+
+
+@given(st.lists(VERDICTS, min_size=1, max_size=20), BOUNDS)
+def test_a_decision_depends_on_nothing_else(verdicts: list[Verdict], limits: RetryLimits) -> None:
+    tries = attempts(*verdicts)
+    assume(tries[-1].verdict is not None)
+    assert decided(tries, limits, 7) == decided(list(tries), limits, 7)

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from stepladder.schemas.event import EventKind
+from stepladder.schemas.job import Failure, JobStatus
+from stepladder.workflows.job import ToolCall, Wait
+from stepladder.workflows.step import Ask, Await, Finished, RunTool
+from support.machines import NOW, document, play, the
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json
+    from support.machines import Play
+
+PLAIN = """
+pause:
+  wait:
+    signal: approval
+    schema:
+      type: object
+      properties: {action: {enum: [approve, refuse]}, note: {type: string}}
+      required: [action]
+      additionalProperties: false
+    show: {who: input.name}
+    timeout_s: 60
+  next: {approve: done, refuse: refused, timeout: late}
+done: {end: succeeded, result: signals.pause}
+refused: {end: failed}
+late: {end: failed}
+"""
+
+PAYMENT = """
+one: {ask: Hi, output: {type: object}, next: confirm}
+confirm: {wait: {signal: approval, timeout_s: 60}, next: {approve: pay, again: one, timeout: late}}
+pay: {tool: pay, arguments: {sum: turns.one.sum}, next: {ok: done, error: confirm}}
+done: {end: succeeded}
+late: {end: failed}
+"""
+
+
+def plain(head: str = "", states: str = PLAIN) -> Play:
+    it = play(document(states, head), value={"name": "Ada"})
+    it.claim()
+    return it
+
+
+def payment(**fields: Any) -> Play:
+    it = play(document(PAYMENT, "limits: {loop: 'off'}"), **fields)
+    it.claim()
+    it.says({"sum": 3})
+    return it
+
+
+def waited(it: Play) -> Wait:
+    wait = it.job.open
+    assert isinstance(wait, Wait)
+    return wait
+
+
+def approve(it: Play, **more: Json) -> dict[str, Json]:
+    return {"action": "approve", "wait_id": str(waited(it).wait_id), **more}
+
+
+def test_a_wait_says_what_it_waits_for_and_shows_what_it_is_about() -> None:
+    it = plain()
+    wait = the(Await, it.steps[-1]).wait
+    assert wait.show == {"who": "Ada"}
+    assert wait.until == NOW + timedelta(seconds=60)
+    assert (it.job.status, it.job.waiting_for, it.job.due_at) == (JobStatus.WAITING, "approval", wait.until)
+
+
+def test_a_wait_without_a_timeout_waits_for_ever() -> None:
+    it = plain(
+        states=PLAIN.replace("    timeout_s: 60\n", "")
+        .replace(", timeout: late", "")
+        .replace("late: {end: failed}", "")
+    )
+    assert waited(it).until is None
+    assert it.job.due_at is None
+    the(Await, it.claim(after=10**9))
+
+
+def test_a_signal_that_fits_takes_its_edge_and_is_used_up() -> None:
+    it = plain()
+    step = it.signal({"action": "approve", "note": "fine"})
+    the(Finished, step)
+    assert step.taken is not None
+    assert it.job.result == {"action": "approve", "note": "fine"}
+    assert it.path() == [("approve", "done")]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        [],
+        "approve",
+        {},
+        {"action": "pay"},
+        {"action": "timeout"},
+        {"action": 1},
+        {"action": "approve", "more": 1},
+        {"action": "approve", "note": 1},
+        {"action": "approve", "wait_id": "00000000-0000-0000-0000-000000000000"},
+        {"action": "approve", "wait_id": 3},
+    ],
+)
+def test_a_signal_that_does_not_fit_is_used_up_and_noted_and_the_wait_goes_on(payload: Json) -> None:
+    it = plain()
+    before = waited(it)
+    step = it.signal(payload)
+    assert the(Await, step).wait == before
+    assert step.taken is not None
+    assert [event.kind for event in step.events] == [EventKind.SIGNAL_REFUSED]
+    assert step.events[0].data["reason"]
+    assert step.visits == ()
+    assert (it.job.status, it.job.waiting_for, it.job.due_at) == (JobStatus.WAITING, "approval", before.until)
+    the(Finished, it.signal({"action": "approve"}))
+
+
+def test_timeout_is_no_word_that_a_signal_can_say() -> None:
+    it = plain(states=PLAIN.replace("enum: [approve, refuse]", "type: string"))
+    the(Await, it.signal({"action": "timeout"}))
+
+
+def test_a_signal_of_another_name_is_refused() -> None:
+    it = plain()
+    the(Await, it.signal({"action": "approve"}, name="other"))
+
+
+def test_a_signal_may_name_the_wait_and_the_name_is_no_part_of_it() -> None:
+    it = plain()
+    the(Finished, it.signal({"action": "approve", "wait_id": str(waited(it).wait_id)}))
+    assert it.job.result == {"action": "approve"}
+
+
+def test_an_early_signal_is_taken_when_its_wait_opens() -> None:
+    it = plain()
+    the(Finished, it.signal({"action": "approve"}, received=3600))
+    assert it.path() == [("approve", "done")]
+
+
+# Time -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wait_times_out_when_it_is_due_and_not_before() -> None:
+    it = plain()
+    the(Await, it.claim(after=59.9))
+    assert it.steps[-1].events == ()
+    the(Finished, it.claim(after=0.1))
+    assert it.path() == [("timeout", "late")]
+    assert EventKind.WAIT_TIMED_OUT in it.events()
+
+
+def test_a_timeout_of_zero_is_zero() -> None:
+    it = plain(states=PLAIN.replace("timeout_s: 60", "timeout_s: 0"))
+    the(Finished, it.claim())
+    assert it.path() == [("timeout", "late")]
+
+
+def test_a_signal_that_came_in_time_counts_however_late_it_is_looked_at() -> None:
+    it = plain()
+    the(Finished, it.signal({"action": "approve"}, after=600, received=541))
+    assert it.path() == [("approve", "done")]
+
+
+def test_a_signal_that_came_too_late_does_not_count_though_nobody_saw_the_timeout() -> None:
+    it = plain()
+    step = it.signal({"action": "approve"}, after=600, received=540)
+    the(Finished, step)
+    assert it.path() == [("timeout", "late")]
+    assert step.taken is None
+
+
+def test_a_signal_that_does_not_fit_does_not_put_the_timeout_off() -> None:
+    it = plain()
+    it.signal({"action": "nothing"}, after=59)
+    the(Finished, it.claim(after=1))
+    assert it.path() == [("timeout", "late")]
+
+
+def test_the_deadline_stands_still_while_the_job_waits() -> None:
+    it = play(document(PAYMENT, "limits: {deadline_s: 100}"), scopes=None)
+    it.claim()
+    it.says({"sum": 3}, after=30)
+    it.signal({"action": "nothing"}, after=20)
+    the(Ask, it.signal({"action": "again", "wait_id": str(waited(it).wait_id)}, after=30))
+    assert it.job.deadline_at == NOW + timedelta(seconds=150)
+    the(Await, it.says({"sum": 4}, after=69.9))
+    the(Finished, it.claim(after=10**6))
+    assert it.path()[-1] == ("timeout", "late")
+    assert it.job.failure is Failure.REJECTED
+
+
+# In front of what cannot be undone ------------------------------------------------------------------------------------
+
+
+def test_the_wait_freezes_and_shows_the_call_and_that_is_what_runs() -> None:
+    it = payment()
+    assert waited(it).frozen == {"pay": {"tool": "pay", "arguments": {"sum": 3}}}
+    call = the(RunTool, it.signal(approve(it))).call
+    assert (call.tool, call.arguments) == ("pay", {"sum": 3})
+
+
+def test_what_is_frozen_is_what_runs_whatever_the_names_say_by_then() -> None:
+    """The signal itself is a name: a call that reads it would not be the call that was confirmed."""
+    states = PAYMENT.replace("sum: turns.one.sum", "sum: 'has(signals.confirm) ? 999 : 3'")
+    it = play(document(states))
+    it.claim()
+    it.says({})
+    assert the(RunTool, it.signal(approve(it))).call.arguments == {"sum": 3}
+
+
+def test_each_wait_freezes_anew() -> None:
+    it = payment()
+    it.signal({"action": "again", "wait_id": str(waited(it).wait_id)})
+    it.says({"sum": 5})
+    assert the(RunTool, it.signal(approve(it))).call.arguments == {"sum": 5}
+
+
+@pytest.mark.parametrize("wait_id", [None, "", "x", str(UUID(int=0))])
+def test_its_signal_names_the_wait(wait_id: str | None) -> None:
+    it = payment()
+    the(Await, it.signal({"action": "approve"} | ({} if wait_id is None else {"wait_id": wait_id})))
+    the(RunTool, it.signal(approve(it)))
+
+
+def test_a_signal_for_an_earlier_wait_does_not_confirm_a_later_one() -> None:
+    it = payment()
+    old = approve(it)
+    it.signal({"action": "again", "wait_id": str(waited(it).wait_id)})
+    it.says({"sum": 5})
+    the(Await, it.signal(old))
+    assert str(waited(it).wait_id) != old["wait_id"]
+
+
+def test_it_times_out_like_any_other() -> None:
+    it = payment()
+    the(Finished, it.claim(after=60))
+    assert it.path()[-1] == ("timeout", "late")
+
+
+def test_a_chosen_tool_is_frozen_with_the_arguments_of_its_turn() -> None:
+    states = """
+act: {ask: Hi, tools: [look, pay], next: {look: call, pay: confirm}}
+call: {tool: look, next: {ok: act}}
+confirm: {wait: {signal: s}, next: {approve: pay, stop: done}}
+pay: {tool: {from: act}, next: {ok: done}}
+done: {end: succeeded}
+"""
+    it = play(document(states))
+    it.claim()
+    it.says({"action": "pay", "arguments": {"sum": 7}})
+    assert waited(it).frozen == {"pay": {"tool": "pay", "arguments": {"sum": 7}}}
+    call = the(RunTool, it.signal(approve(it))).call
+    assert isinstance(call, ToolCall)
+    assert (call.tool, call.arguments) == ("pay", {"sum": 7})

@@ -1,0 +1,39 @@
+"""Bounds that leave no value at all. They are legal JSON Schema, and an engine that tries to obey them may never end:
+llama.cpp was seen to hang for good on ``{"minItems": 5, "maxItems": 2}``, with all its other requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from stepladder.schemas.answer import Violation
+from stepladder.schemas.pointer import pointer
+from stepladder.validation.subschemas import Subschemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepladder.schemas.jsontypes import Json
+
+PAIRS = (
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minContains", "maxContains"),
+)
+EXCLUSIVE = (("minimum", "exclusiveMaximum"), ("exclusiveMinimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum"))
+
+
+def contradictions(schema: Json) -> Iterator[Violation]:
+    """Each pair of bounds with nothing between them, at the pointer of the lower one. ``schema`` is a valid schema."""
+    for path, part in Subschemas(schema).by_path.items():
+        if not isinstance(part, Mapping):
+            continue
+        for low, high in PAIRS + EXCLUSIVE:
+            least, most = part.get(low), part.get(high)
+            if not isinstance(least, int | float) or not isinstance(most, int | float):
+                continue
+            if least > most or ((low, high) in EXCLUSIVE and least == most):
+                yield Violation(pointer((*path, low)), f"leaves no value: {low} is {least}, and {high} is {most}", low)

@@ -1,0 +1,196 @@
+"""What a machine's edges must be: every word listed leads somewhere, and an effect that cannot be undone stands
+behind a person's word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from stepladder.schemas import document as doc
+from stepladder.schemas.finding import Finding, Severity
+from stepladder.schemas.job import Failure
+from stepladder.schemas.pointer import pointer
+from stepladder.workflows.machine import ALWAYS, ERROR, EXHAUSTED, OK, TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stepladder.workflows.actions import Actions
+
+MACHINE_WORDS = (ALWAYS, EXHAUSTED, TIMEOUT)
+NEVER_A_TURNS = (Failure.TOOL_FAILED, Failure.PERMISSION_DENIED, Failure.REJECTED)
+
+
+def edges_of(name: str, state: doc.State) -> Iterator[tuple[str, str, str]]:
+    """Every edge of a state as ``(word, target, pointer)``."""
+    match state:
+        case doc.End():
+            return
+        case doc.Ask() | doc.Call() | doc.Wait():
+            if isinstance(state.next, str):
+                yield ALWAYS, state.next, pointer(("states", name, "next"))
+            else:
+                for word, target in state.next.items():
+                    yield word, target, pointer(("states", name, "next", word))
+            if isinstance(state, doc.Ask):
+                for failure, target in state.on_failure.items():
+                    yield failure.value, target, pointer(("states", name, "on_failure", failure.value))
+        case _:
+            assert_never(state)
+
+
+def check_targets(states: Mapping[str, doc.State], start: str) -> Iterator[Finding]:
+    """Every edge leads to a state, every state can be reached, and from every state an end can be."""
+    known = f"the states are {', '.join(states)}"
+    astray = start not in states
+    if astray:
+        yield Finding("unknown_state", "/start", f"there is no state `{start}`", known)
+    onward: dict[str, set[str]] = {name: set() for name in states}
+    for name, state in states.items():
+        for _, target, where in edges_of(name, state):
+            if target in states:
+                onward[name].add(target)
+            else:
+                astray = True
+                yield Finding("unknown_state", where, f"there is no state `{target}`", known)
+    if astray:  # what cannot be reached, and why, shows itself once every edge leads somewhere
+        return
+    reached = _closure({start}, onward)
+    for name in states:
+        if name not in reached:
+            remedy = "lead an edge to it, or remove it"
+            yield Finding("unreachable_state", pointer(("states", name)), f"no path leads from `{start}` here", remedy)
+    backward: dict[str, set[str]] = {name: {one for one in states if name in onward[one]} for name in states}
+    ending = _closure({name for name, state in states.items() if isinstance(state, doc.End)}, backward)
+    for name in states:
+        if name not in ending:
+            remedy = "lead an edge to a state with `end`"
+            yield Finding("no_end", pointer(("states", name)), "no path leads from here to an end", remedy)
+
+
+def _closure(start: set[str], onward: Mapping[str, set[str]]) -> set[str]:
+    reached, rest = set(start), list(start)
+    while rest:
+        for target in onward[rest.pop()] - reached:
+            reached.add(target)
+            rest.append(target)
+    return reached
+
+
+def check_ask_words(name: str, state: doc.Ask, actions: Actions) -> Iterator[Finding]:
+    """An output with an action goes by words that it can say; one without has one edge."""
+    where = pointer(("states", name, "next"))
+    yield from _check_exhausted(name, state)
+    yield from _check_failure_words(name, state)
+    if actions.none:
+        words = [] if isinstance(state.next, str) else [word for word in state.next if word not in (ALWAYS, EXHAUSTED)]
+        if words:
+            message = f"the output has no `action`, so that it can never say {_words(words)}"
+            remedy = "add a required `action` with an enum to the output, or write `next: STATE`"
+            yield Finding("no_action", where, message, remedy)
+        elif not isinstance(state.next, str) and ALWAYS not in state.next:
+            remedy = f"write `next: STATE`, or `{ALWAYS}: STATE` beside `{EXHAUSTED}`"
+            yield Finding("no_edge", where, "no edge leads on from an accepted answer", remedy)
+        return
+    if isinstance(state.next, str) or ALWAYS in state.next:
+        message = "an output with an `action` goes by its word, and this edge is taken whatever it says"
+        yield Finding("unconditional", where, message, "write one edge for each action: `next: {WORD: STATE}`")
+        return
+    if actions.absent:
+        message = "`action` may be missing from the output or be no text, and then no edge can be taken"
+        remedy = "add `action` to `required`, with an enum of words"
+        yield Finding("optional_action", pointer(("states", name, "output")), message, remedy)
+    for word in actions.words:
+        if word in MACHINE_WORDS:
+            message = f"the action `{word}` is a word of the machine's own"
+            yield Finding("reserved_action", pointer(("states", name, "output")), message, "call it something else")
+        elif word not in state.next:
+            message = f"the action `{word}` has no edge, so that it ends the job as transition_denied"
+            remedy = f"add `{word}: STATE`, or take the word out of the output"
+            yield Finding("word_without_edge", where, message, remedy, Severity.WARNING)
+    for word in state.next:
+        if word != EXHAUSTED and not actions.open and word not in actions.words:
+            remedy = f"it can say {_words(actions.words)}"
+            yield Finding(
+                "impossible_word", f"{where}/{_escaped(word)}", f"no output can have the action `{word}`", remedy
+            )
+
+
+def _check_failure_words(name: str, state: doc.Ask) -> Iterator[Finding]:
+    for failure in state.on_failure:
+        if failure in NEVER_A_TURNS:
+            where = pointer(("states", name, "on_failure", failure.value))
+            remedy = "remove it; a tool's errors go by the edge `error` of its own state"
+            yield Finding("impossible_word", where, f"no turn fails as {failure.value}", remedy, Severity.WARNING)
+
+
+def check_tool_words(name: str, state: doc.Call) -> Iterator[Finding]:
+    where = pointer(("states", name, "next"))
+    yield from _check_exhausted(name, state)
+    if OK not in state.next:
+        yield Finding("no_edge", where, "no edge leads on from a result", f"add `{OK}: STATE`")
+    for word in state.next:
+        if word not in (OK, ERROR, EXHAUSTED):
+            remedy = f"a tool goes by `{OK}` and `{ERROR}`"
+            yield Finding("impossible_word", f"{where}/{_escaped(word)}", f"no tool ends with `{word}`", remedy)
+
+
+def check_wait_words(name: str, state: doc.Wait, actions: Actions) -> Iterator[Finding]:
+    where = pointer(("states", name, "next"))
+    if state.wait.timeout_s is not None and TIMEOUT not in state.next:
+        yield Finding("no_edge", where, "the wait has `timeout_s` and no edge for it", f"add `{TIMEOUT}: STATE`")
+    if state.wait.timeout_s is None and TIMEOUT in state.next:
+        message = "this edge is never taken: the wait has no `timeout_s`"
+        yield Finding(
+            "impossible_word", f"{where}/{TIMEOUT}", message, "add `timeout_s` to the wait, or remove the edge"
+        )
+    words = [word for word in state.next if word != TIMEOUT]
+    if not words:
+        yield Finding("no_edge", where, "no edge leads on from a signal", "add one for each action of the signal")
+    for word in words:
+        if word in MACHINE_WORDS:
+            yield Finding(
+                "reserved_action",
+                f"{where}/{word}",
+                f"`{word}` is a word of the machine's own",
+                "call it something else",
+            )
+        elif state.wait.schema_ is not None and not actions.open and word not in actions.words:
+            remedy = (
+                f"its schema allows {_words(actions.words)}"
+                if actions.words
+                else "add a required `action` to its schema"
+            )
+            message = f"no signal can have the action `{word}`"
+            yield Finding("impossible_word", f"{where}/{_escaped(word)}", message, remedy)
+
+
+def check_irreversible(states: Mapping[str, doc.State], start: str, irreversible: set[str]) -> Iterator[Finding]:
+    """Into a tool that cannot be undone leads only a wait, and not its time-out."""
+    remedy = "put a state with `wait` before it, and lead that wait's own action here"
+    if start in irreversible:
+        message = f"the job would start with the irreversible tool of `{start}`, unconfirmed"
+        yield Finding("unconfirmed", "/start", message, remedy)
+    for name, state in states.items():
+        for word, target, where in edges_of(name, state):
+            if target in irreversible and (not isinstance(state, doc.Wait) or word == TIMEOUT):
+                message = f"`{target}` runs an irreversible tool, and nobody confirms it on this edge"
+                yield Finding("unconfirmed", where, message, remedy)
+
+
+def _check_exhausted(name: str, state: doc.Ask | doc.Call) -> Iterator[Finding]:
+    where = pointer(("states", name, "next"))
+    has = not isinstance(state.next, str) and EXHAUSTED in state.next
+    if state.max_visits is not None and not has:
+        message = "`max_visits` is set, and no edge says where the next visit goes instead"
+        yield Finding("no_edge", where, message, f"add `{EXHAUSTED}: STATE`")
+    if state.max_visits is None and has:
+        message = "this edge is never taken: the state has no `max_visits`"
+        yield Finding("impossible_word", f"{where}/{EXHAUSTED}", message, "add `max_visits: N`, or remove the edge")
+
+
+def _words(words: Iterator[str] | list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words) or "nothing"
+
+
+def _escaped(word: str) -> str:
+    return pointer((word,))[1:]

@@ -1,0 +1,170 @@
+"""A workflow, compiled: every template, expression and schema of the document read once and ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+
+from stepladder.validation.expressions import EvaluationFailure
+
+if TYPE_CHECKING:
+    from stepladder.schemas.document import Workflow
+    from stepladder.schemas.job import Failure
+    from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.tool import Tool
+    from stepladder.validation.expressions import Expression
+    from stepladder.validation.schema import Schema
+    from stepladder.validation.semantic import Rule
+    from stepladder.workflows.templates import Template
+
+
+Shape: TypeAlias = "Expression | Mapping[str, Expression]"
+"""One expression, or a map of them that gives an object."""
+
+
+ALWAYS, EXHAUSTED, OK, ERROR, TIMEOUT = "always", "exhausted", "ok", "error", "timeout"
+"""Words of edges that no model and no signal can say: they are the machine's own."""
+
+
+def evaluate(shape: Shape, names: Mapping[str, Json]) -> Json | EvaluationFailure:
+    """The value of an expression or of a map of them; the first failure wins."""
+    if not isinstance(shape, Mapping):
+        return shape.evaluate(names)
+    values: dict[str, Json] = {}
+    for name, expression in shape.items():
+        value = expression.evaluate(names)
+        if isinstance(value, EvaluationFailure):
+            return value
+        values[name] = value
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class AskState:
+    """A turn. ``always`` is the one next state of an output with no action; else ``edges`` has one by action word.
+
+    ``exhausted`` is where visit ``max_visits`` + 1 goes instead.
+    """
+
+    name: str
+    question: Template
+    schema: Schema
+    description: str
+    rules: tuple[Rule, ...]
+    max_completion_tokens: int
+    sampling: JsonObject
+    attempts: int
+    transport: int | None
+    always: str | None
+    edges: Mapping[str, str]
+    on_failure: Mapping[Failure, str]
+    max_visits: int | None
+    exhausted: str | None
+    history: int | Literal["all"]
+    model: str | None
+    strict: bool
+    stream: bool
+    loop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolState:
+    """A tool run by the machine: always ``tools``' only one, or, with ``chosen_by``, the one that turn chose."""
+
+    name: str
+    tools: Mapping[str, Tool]
+    chosen_by: str | None
+    arguments: Shape | None
+    edges: Mapping[str, str]
+    max_visits: int | None
+    exhausted: str | None
+
+    @property
+    def irreversible(self) -> bool:
+        return any(tool.effect.value == "irreversible" for tool in self.tools.values())
+
+
+@dataclass(frozen=True, slots=True)
+class WaitState:
+    """An outside event. ``freezes`` are the states of irreversible tools that its edges lead to."""
+
+    name: str
+    signal: str
+    schema: Schema | None
+    show: Shape | None
+    timeout_s: float | None
+    edges: Mapping[str, str]
+    freezes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndState:
+    """The end."""
+
+    name: str
+    succeeded: bool
+    result: Shape | None
+
+
+State: TypeAlias = AskState | ToolState | WaitState | EndState
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLimits:
+    """When a job goes in circles; None where the author switched this off."""
+
+    repeats: int
+    stale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What ``compile_workflow`` makes of a document and the user's code. ``hash`` is the definition's."""
+
+    document: Workflow
+    hash: str
+    input: Schema
+    system: Template | None
+    start: str
+    states: Mapping[str, State]
+    max_turns: int
+    token_budget: int | None
+    deadline_s: float | None
+    loop: LoopLimits | None
+
+    @property
+    def name(self) -> str:
+        return self.document.name
+
+    @property
+    def version(self) -> int:
+        return self.document.version
+
+    def ask(self, name: str) -> AskState:
+        """The ask state of that name. KeyError or TypeError where a job and its machine do not belong together."""
+        state = self.states[name]
+        if not isinstance(state, AskState):
+            raise TypeError(f"state {name} of {self.name} {self.version} asks nothing")
+        return state
+
+
+def _exhausted(state: AskState | ToolState) -> list[tuple[str, str]]:
+    return [] if state.exhausted is None else [(EXHAUSTED, state.exhausted)]
+
+
+def targets(state: State) -> list[tuple[str, str]]:
+    """Every edge out of a state as ``(word, target)``, in the document's order."""
+    match state:
+        case AskState():
+            always = [] if state.always is None else [(ALWAYS, state.always)]
+            failures = [(failure.value, target) for failure, target in state.on_failure.items()]
+            return [*always, *state.edges.items(), *_exhausted(state), *failures]
+        case ToolState():
+            return [*state.edges.items(), *_exhausted(state)]
+        case WaitState():
+            return list(state.edges.items())
+        case EndState():
+            return []
+        case _:
+            assert_never(state)

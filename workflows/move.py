@@ -1,0 +1,143 @@
+"""One move under way: the job as it changes, and what has to be written for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.job import Failure, JobStatus
+from stepladder.workflows.job import Message
+from stepladder.workflows.machine import AskState, ToolState
+from stepladder.workflows.retry import RetryLimits
+from stepladder.workflows.step import Finished, Step
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from stepladder.schemas.jsontypes import JsonObject
+    from stepladder.workflows.job import Attempt, Job, Visit
+    from stepladder.workflows.machine import Machine
+    from stepladder.workflows.step import Action, Trigger
+
+
+class IllegalMoveError(Exception):
+    """A trigger that the job's state does not take: a bug in the caller. Nothing has happened."""
+
+    def __init__(self, job: Job, trigger: Trigger) -> None:
+        super().__init__(f"job {job.id} is {job.status} in state {job.state} and takes no {type(trigger).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A failure that the state may route elsewhere, and that ends the job where it does not."""
+
+    failure: Failure
+    detail: str
+
+
+class Move:
+    """Collects one step. It lives for one call of ``advance``, and only what that returns leaves it."""
+
+    def __init__(self, machine: Machine, job: Job, now: datetime, max_model_len: int | None) -> None:
+        self.machine = machine
+        self.job = job
+        self.now = now
+        self.max_model_len = max_model_len
+        self.opened: Attempt | None = None
+        self.taken: UUID | None = None
+        self._events: list[Event] = []
+        self._visits: dict[int, Visit] = {}
+        self._judged: list[Attempt] = []
+        self._messages: list[Message] = []
+
+    def change(self, **fields: Any) -> None:
+        """Changes fields of the job."""
+        self.job = replace(self.job, **fields)
+
+    def note(
+        self, kind: EventKind, data: JsonObject | None = None, *, turn: int | None = None, attempt: int | None = None
+    ) -> None:
+        """Adds a line to the history."""
+        ordinal = self.job.event_count + 1
+        self._events.append(Event(ordinal, kind, turn, attempt, data or {}))
+        self.change(event_count=ordinal)
+
+    def put(self, visit: Visit) -> None:
+        """Opens a visit, or puts a newer form of the last one in its place."""
+        before = (
+            self.job.visits[:-1] if self.job.visits and self.job.visits[-1].visit == visit.visit else self.job.visits
+        )
+        self.change(visits=(*before, visit))
+        self._visits[visit.visit] = visit
+
+    def judged(self, attempt: Attempt) -> None:
+        """An attempt got its verdict."""
+        self._judged.append(attempt)
+
+    def say(self, turn: int, role: str, content: str) -> None:
+        """Adds a line to the transcript."""
+        message = Message(len(self.job.transcript) + 1, turn, role, content)
+        self.change(transcript=(*self.job.transcript, message))
+        self._messages.append(message)
+
+    def limits(self, state: AskState) -> RetryLimits:
+        """What binds a turn in ``state`` now."""
+        job = self.job
+        return RetryLimits(state.attempts, state.transport, job.token_budget, job.deadline_at, self.max_model_len)
+
+    def next_visit(self) -> int:
+        return len(self.job.visits) + 1
+
+    def visits_of(self, state: str) -> int:
+        return sum(visit.state == state for visit in self.job.visits)
+
+    def late(self) -> Fault | None:
+        """The job's deadline, where it has passed."""
+        deadline = self.job.deadline_at
+        if deadline is None or self.now < deadline:
+            return None
+        return Fault(Failure.DEADLINE, f"the deadline, {deadline.isoformat(timespec='seconds')}, has passed")
+
+    def after_waiting(self, visit: Visit) -> datetime | None:
+        """The deadline as it is after a visit that was spent waiting: it stood still meanwhile."""
+        deadline = self.job.deadline_at
+        return None if deadline is None else deadline + (self.now - visit.opened_at)
+
+    def follow(self, word: str, target: str) -> str:
+        """Takes an edge."""
+        self.note(EventKind.TRANSITION, {"from": self.job.state, "action": word, "to": target})
+        return target
+
+    def route(self, fault: Fault) -> str | None:
+        """Where the current state sends a failure, or None."""
+        state = None if self.job.state is None else self.machine.states[self.job.state]
+        if isinstance(state, AskState) and fault.failure in state.on_failure:
+            return self.follow(fault.failure.value, state.on_failure[fault.failure])
+        return None
+
+    def fail(self, fault: Fault) -> Finished:
+        """Ends the job as failed."""
+        data = {"failure": fault.failure.value, "detail": fault.detail, "state": self.job.state}
+        self.note(EventKind.JOB_FAILED, data)
+        return self.finish(JobStatus.FAILED, failure=fault.failure, failure_detail=fault.detail)
+
+    def finish(self, status: JobStatus, **fields: Any) -> Finished:
+        self.change(status=status, due_at=None, waiting_for=None, **fields)
+        return Finished()
+
+    def is_exhausted(self, state: AskState | ToolState) -> bool:
+        return state.max_visits is not None and self.visits_of(state.name) >= state.max_visits
+
+    def step(self, action: Action) -> Step:
+        return Step(
+            job=self.job,
+            next=action,
+            events=tuple(self._events),
+            visits=tuple(self._visits.values()),
+            judged=tuple(self._judged),
+            opened=self.opened,
+            messages=tuple(self._messages),
+            taken=self.taken,
+        )

@@ -1,0 +1,53 @@
+"""The request of an attempt, from stored pieces alone, so that it can be built again to the byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import Attempt, Message, Turn
+    from stepladder.workflows.machine import AskState
+
+
+def messages_of(transcript: Sequence[Message], turn: Turn, attempt: Attempt) -> list[Json]:
+    """System, transcript, then one user message. A retry's note extends that message and changes nothing before it."""
+    before = [
+        {"role": message.role, "content": message.content}
+        for message in transcript
+        if message.turn == 0 or attempt.history_from <= message.ordinal <= attempt.history_to
+    ]
+    return [*before, {"role": "user", "content": turn.question + attempt.note}]
+
+
+def body_of(
+    state: AskState, model: str, transcript: Sequence[Message], turn: Turn, attempt: Attempt
+) -> dict[str, Json]:
+    """The body of ``POST /chat/completions``. Fields that engines ignore or no longer know are never sent."""
+    body: dict[str, Json] = {
+        "model": model,
+        "messages": messages_of(transcript, turn, attempt),
+        **attempt.sampling,
+        "max_completion_tokens": attempt.max_completion_tokens,
+        "stream": state.stream,
+    }
+    if state.stream:
+        body["stream_options"] = {"include_usage": True}
+    if state.strict:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": state.name, "schema": state.schema.schema, "strict": True},
+        }
+    return body
+
+
+def history_range(transcript: Sequence[Message], history: int | str) -> tuple[int, int]:
+    """First and last ordinal of the transcript that a turn is shown; the first is beyond the last where it is none."""
+    last = transcript[-1].ordinal if transcript else 0
+    if history == "all":
+        return next((message.ordinal for message in transcript if message.turn > 0), last + 1), last
+    turns = list(dict.fromkeys(message.turn for message in transcript if message.turn > 0))
+    shown = set(turns[max(0, len(turns) - int(history)) :]) if int(history) > 0 else set()
+    return next((message.ordinal for message in transcript if message.turn in shown), last + 1), last

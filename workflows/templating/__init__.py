@@ -1,0 +1,1 @@
+"""Jinja's language over JSON, bounded: the parser is Jinja's. ``workflows.templates`` is the way in."""

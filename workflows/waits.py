@@ -1,0 +1,125 @@
+"""A wait's life: opened with what it shows, ended by a signal that fits or by its time-out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from stepladder.schemas.event import EventKind
+from stepladder.schemas.job import Failure, JobStatus
+from stepladder.validation.expressions import EvaluationFailure
+from stepladder.workflows.calls import call_of
+from stepladder.workflows.job import Wait
+from stepladder.workflows.machine import TIMEOUT, ToolState, WaitState, evaluate
+from stepladder.workflows.move import Fault
+from stepladder.workflows.names import names_of
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import Signal
+    from stepladder.workflows.move import Move
+
+
+def open_wait(move: Move, state: WaitState) -> Wait | Fault:
+    """Opens a wait, with the calls of irreversible tools behind it frozen as they would run."""
+    frozen: dict[str, Json] = {}
+    for name in state.freezes:
+        tool = move.machine.states[name]
+        if not isinstance(tool, ToolState):
+            raise TypeError(f"state {name} runs no tool")
+        call = call_of(move, tool)
+        if isinstance(call, Fault):
+            return call
+        frozen[name] = {"tool": call[0], "arguments": call[1]}
+    show = None if state.show is None else evaluate(state.show, names_of(move.job))
+    if isinstance(show, EvaluationFailure):
+        return Fault(Failure.EXPRESSION_ERROR, f"what state {state.name} shows: {show.reason}")
+    visit = move.next_visit()
+    wait = Wait(
+        visit=visit,
+        state=state.name,
+        signal=state.signal,
+        wait_id=uuid.uuid5(move.job.id, f"wait/{visit}"),
+        show=show,
+        opened_at=move.now,
+        until=None if state.timeout_s is None else move.now + timedelta(seconds=state.timeout_s),
+        frozen=frozen,
+    )
+    move.put(wait)
+    move.change(status=JobStatus.WAITING, waiting_for=state.signal, due_at=wait.until)
+    data = {"state": state.name, "signal": state.signal, "wait_id": str(wait.wait_id)}
+    move.note(EventKind.WAIT_STARTED, data)
+    return wait
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a signal does not end a wait; the wait goes on."""
+
+    reason: str
+
+
+def fitting(state: WaitState, wait: Wait, payload: Json) -> str | Refused:
+    """The edge that a payload takes. ``wait_id`` stands beside the author's own fields and is no part of them."""
+    if not isinstance(payload, Mapping):
+        return Refused(f"the payload of signal {state.signal} is a map with an `action`")
+    named = payload.get("wait_id")
+    if (wait.frozen or named is not None) and named != str(wait.wait_id):
+        return Refused(f"the signal has to name the wait that it answers: wait_id {wait.wait_id}")
+    own = without_wait_id(payload)
+    violations = () if state.schema is None else state.schema.violations(own)
+    if violations:
+        broken = "; ".join(f"{violation.pointer or '/'} {violation.reason}" for violation in violations[:5])
+        return Refused(f"the payload breaks the signal's schema: {broken}")
+    action = own.get("action")
+    if not isinstance(action, str) or action not in state.edges or action == TIMEOUT:
+        listed = ", ".join(word for word in state.edges if word != TIMEOUT)
+        return Refused(f"the payload's `action` is {str(action)[:100]!r}; state {state.name} takes {listed}")
+    return action
+
+
+def without_wait_id(payload: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in payload.items() if name != "wait_id"}
+
+
+def signalled(move: Move, wait: Wait, signal: Signal) -> str | None:
+    """Takes a signal. One that does not fit is used up and noted, and the wait goes on.
+
+    A signal that came after the wait's time was over is not taken, whenever it is looked at: the time-out came first.
+    """
+    state = _state(move, wait)
+    if wait.until is not None and wait.until <= signal.received_at and wait.until <= move.now:
+        return fall_due(move, wait)
+    move.taken = signal.id
+    action = fitting(state, wait, signal.payload) if signal.name == wait.signal else Refused("it has another name")
+    if isinstance(action, Refused):
+        move.note(EventKind.SIGNAL_REFUSED, {"signal": signal.name, "id": str(signal.id), "reason": action.reason})
+        return None
+    payload = without_wait_id(signal.payload) if isinstance(signal.payload, Mapping) else signal.payload
+    closed = replace(wait, payload=payload, signal_id=signal.id, action=action, closed_at=move.now)
+    move.note(EventKind.SIGNAL_TAKEN, {"signal": signal.name, "id": str(signal.id), "action": action})
+    return _leave(move, closed, action, state)
+
+
+def fall_due(move: Move, wait: Wait) -> str | None:
+    """Ends a wait whose time is over."""
+    if wait.until is None or move.now < wait.until:
+        return None
+    move.note(EventKind.WAIT_TIMED_OUT, {"state": wait.state, "signal": wait.signal})
+    return _leave(move, replace(wait, action=TIMEOUT, closed_at=move.now), TIMEOUT, _state(move, wait))
+
+
+def _leave(move: Move, wait: Wait, action: str, state: WaitState) -> str:
+    move.put(wait)
+    move.change(status=JobStatus.RUNNING, waiting_for=None, deadline_at=move.after_waiting(wait), due_at=move.now)
+    return move.follow(action, state.edges[action])
+
+
+def _state(move: Move, wait: Wait) -> WaitState:
+    state = move.machine.states[wait.state]
+    if not isinstance(state, WaitState):
+        raise TypeError(f"state {wait.state} waits for nothing")
+    return state
