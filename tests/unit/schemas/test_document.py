@@ -16,6 +16,7 @@ from stepladder.schemas.document import (
     Retry,
     RuleSpec,
     Sampling,
+    State,
     Wait,
     WaitSpec,
     Workflow,
@@ -178,7 +179,7 @@ def test_a_state_is_of_exactly_one_kind(state: object) -> None:
 def test_the_order_of_an_outputs_fields_is_part_of_the_definition() -> None:
     def hash_of(*names: str) -> str:
         output = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
-        states = {"only": Ask(ask="?", output=output, next="done"), "done": End(end="succeeded")}
+        states: dict[str, State] = {"only": Ask(ask="?", output=output, next="done"), "done": End(end="succeeded")}
         return Workflow(name="w", version=1, start="only", states=states).hash()
 
     assert hash_of("reason", "answer") != hash_of("answer", "reason")
