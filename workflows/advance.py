@@ -61,6 +61,8 @@ def advance(machine: Machine, job: Job, trigger: Trigger, now: datetime, *, max_
 
 def _take(move: Move, trigger: Trigger) -> Action:
     match trigger, move.job.open:
+        case Cancelled(), ToolCall() as call if calls.is_unknowable(call):
+            return _settle_first(move, call)
         case Cancelled(), _:
             return _cancel(move)
         case Claimed(), None if move.job.state is None:
@@ -136,8 +138,11 @@ def _decide(move: Move, turn: Turn, *, rested: bool = False) -> Action:
 
 
 def _resume_call(move: Move, call: ToolCall) -> Action:
-    if not calls.is_unknowable(call):
-        return RunTool(call)
+    return _settle_first(move, call) if calls.is_unknowable(call) else RunTool(call)
+
+
+def _settle_first(move: Move, call: ToolCall) -> AwaitSettlement:
+    """Not even a request to cancel makes a job forget an effect that may have taken place."""
     calls.await_settlement(move, call)
     return AwaitSettlement(call)
 

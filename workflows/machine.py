@@ -148,6 +148,13 @@ class Machine:
             raise TypeError(f"state {name} of {self.name} {self.version} asks nothing")
         return state
 
+    def tool(self, name: str, tool: str) -> Tool:
+        """The tool that the state of that name runs under that name. Raises as ``ask`` does."""
+        state = self.states[name]
+        if not isinstance(state, ToolState):
+            raise TypeError(f"state {name} of {self.name} {self.version} runs no tool")
+        return state.tools[tool]
+
 
 def _exhausted(state: AskState | ToolState) -> list[tuple[str, str]]:
     return [] if state.exhausted is None else [(EXHAUSTED, state.exhausted)]

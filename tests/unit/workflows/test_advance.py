@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from stepladder.schemas.event import EventKind
-from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.advance import advance
 from stepladder.workflows.job import Signal, ToolCall, ToolError, Turn, Wait
@@ -126,8 +126,8 @@ FOLLOWS: list[tuple[Callable[[], Play], dict[int, type]]] = [
     (resting, {0: Rest, 1: Finished}),
     (running, {0: RunTool, 1: Finished, 5: Ask, 6: Ask}),
     (waiting, {0: Await, 1: Finished, 7: Await}),
-    (paying, {0: AwaitSettlement, 1: Finished, 5: Finished, 6: Finished}),
-    (settling, {0: AwaitSettlement, 1: Finished, 8: Finished, 9: Finished}),
+    (paying, {0: AwaitSettlement, 1: AwaitSettlement, 5: Finished, 6: Finished}),
+    (settling, {0: AwaitSettlement, 1: AwaitSettlement, 8: Finished, 9: Finished}),
     (succeeded, {}),
     (cancelled, {}),
 ]
@@ -443,7 +443,7 @@ def test_a_machine_may_end_in_failure_with_a_result() -> None:
 # Cancelling -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [queued, asking, resting, running, waiting, paying, settling])
+@pytest.mark.parametrize("place", [queued, asking, resting, running, waiting])
 def test_a_job_can_be_cancelled_anywhere(place: Callable[[], Play]) -> None:
     it = place()
     opened = it.job.open
@@ -464,9 +464,15 @@ def test_an_attempt_that_was_under_way_counts_as_aborted() -> None:
     assert resting().cancel().judged == ()
 
 
-@pytest.mark.parametrize("place", [running, paying, settling])
-def test_a_tool_that_was_under_way_has_no_result(place: Callable[[], Play]) -> None:
+@pytest.mark.parametrize("place", [paying, settling])
+def test_an_effect_that_may_have_taken_place_is_settled_before_the_job_is_cancelled(place: Callable[[], Play]) -> None:
     it = place()
+    the(AwaitSettlement, it.cancel())
+    assert (it.job.status, it.job.waiting_for) == (JobStatus.WAITING, SETTLEMENT)
+
+
+def test_a_tool_that_was_under_way_has_no_result() -> None:
+    it = running()
     it.cancel()
     call = it.job.visits[-1]
     assert isinstance(call, ToolCall)

@@ -1,0 +1,1 @@
+"""The command line: one face over the services in ``wiring``."""

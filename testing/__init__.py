@@ -1,0 +1,21 @@
+"""For tests of workflows: a scripted engine over real sockets, and waiting for a condition instead of sleeping."""
+
+from stepladder.testing.engine import ScriptedEngine
+from stepladder.testing.run import Ran, run
+from stepladder.testing.script import Answer, Fault, FaultKind, Line, Raw, RecordedRequest, Reply
+from stepladder.testing.wait import eventually, wait_until
+
+__all__ = [
+    "Answer",
+    "Fault",
+    "FaultKind",
+    "Line",
+    "Ran",
+    "Raw",
+    "RecordedRequest",
+    "Reply",
+    "ScriptedEngine",
+    "eventually",
+    "run",
+    "wait_until",
+]

@@ -1,0 +1,71 @@
+"""Running a workflow of one's own in a test: a real store, a scripted engine, the same runner as in production."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stepladder.runner.drive import Driver
+from stepladder.runner.machines import compiled
+from stepladder.runner.submission import publish, submit
+from stepladder.schemas.document import Workflow
+from stepladder.schemas.finding import BadDocumentError
+from stepladder.sdk.kit import registered
+from stepladder.wiring.system import open_system
+from stepladder.workflows.load import Loaded, load_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stepladder.models.reads import EventRecord, Overview, TurnRecord
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.tool import Kit
+    from stepladder.workflows.step import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of a job: it ended, or it waits for a signal that nobody gave."""
+
+    job: Overview
+    turns: tuple[TurnRecord, ...]
+    events: tuple[EventRecord, ...]
+    steps: tuple[Step, ...]
+
+
+async def run(
+    workflow: Workflow | str,
+    value: Json = None,
+    *,
+    engine_url: str,
+    database_url: str,
+    signals: Mapping[str, Sequence[Json]] | None = None,
+    kit: Kit | None = None,
+) -> Ran:
+    """Runs one job of ``workflow``, a document's text or its Python form, until it ends or waits.
+
+    ``signals`` are given when the job waits for them, ``kit`` is all that is registered unless it is given.
+    Raises as ``stepladder run`` complains: ``BadDocumentError``, ``BadInputError``, ``UnreachableError``.
+    """
+    kit = registered() if kit is None else kit
+    machine = compiled(_document(workflow), kit)
+    steps: list[Step] = []
+    async with open_system(database_url, engine_url, kit, observe=steps.append) as system:
+        await publish(system.store, machine)
+        job = await submit(system.store, machine, {} if value is None else value, datetime.now(UTC))
+        await Driver(system.runner, system.store, system.reads, signals or {}).drive(job.id)
+        overview = await system.reads.overview(job.id)
+        if overview is None:
+            raise LookupError(f"job {job.id} has vanished from the store")
+        turns, events = await system.reads.turns(job.id), await system.reads.events(job.id)
+    return Ran(overview, turns, events, tuple(steps))
+
+
+def _document(workflow: Workflow | str) -> Workflow:
+    if isinstance(workflow, Workflow):
+        return workflow
+    loaded = load_document(workflow)
+    if not isinstance(loaded, Loaded):
+        raise BadDocumentError("the workflow", loaded)
+    return loaded.document

@@ -1,0 +1,37 @@
+"""Waiting for a condition, in tests, where others would sleep and hope."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+POLL_S = 0.005
+
+
+def wait_until(condition: Callable[[], T], timeout_s: float = 10.0, *, what: str = "the condition") -> T:
+    """Call ``condition`` until it is true, and give back what it answered. Raises ``AssertionError`` after the time."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        _give_up_after(deadline, timeout_s, what)
+        time.sleep(POLL_S)
+    return answer
+
+
+async def eventually(condition: Callable[[], T], timeout_s: float = 10.0, *, what: str = "the condition") -> T:
+    """``wait_until`` for a coroutine: the loop goes on meanwhile."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        _give_up_after(deadline, timeout_s, what)
+        await asyncio.sleep(POLL_S)  # polling, since the condition may belong to another thread or process
+    return answer
+
+
+def _give_up_after(deadline: float, timeout_s: float, what: str) -> None:
+    if time.monotonic() >= deadline:
+        raise AssertionError(f"{what} was still not true after {timeout_s:g} s")

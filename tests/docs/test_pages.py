@@ -1,0 +1,88 @@
+"""What the pages say is run: every document compiles, every piece of Python runs, every command and file is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from stepladder.cli.main import app
+from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.tool import Effect, Kit, Tool
+from stepladder.wiring.settings import PREFIX, Settings
+from stepladder.workflows.compile import compile_workflow
+from stepladder.workflows.load import Loaded, load_document
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[Any]:
+    found = []
+    for page in PAGES:
+        for number, text in enumerate(re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL), 1):
+            found.append(pytest.param(text, id=f"{page.name}-{number}"))
+    return found
+
+
+def commands() -> dict[str, Any]:
+    group = typer.main.get_command(app)
+    return dict(getattr(group, "commands", {}))
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_every_document_compiles(text: str) -> None:
+    parameters = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
+    kit = Kit({"usage_query": Tool("usage_query", Effect.READ, parameters, dict)}, {})
+    loaded = load_document(text)
+    assert isinstance(loaded, Loaded), loaded
+    compiled = compile_workflow(loaded.document, kit)
+    assert compiled.machine is not None, [str(finding) for finding in compiled.findings]
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_every_piece_of_python_runs(text: str) -> None:
+    exec(compile(text, "page", "exec"), {"__name__": "page"})  # noqa: S102 -- that is the test
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_and_flag_exists(page: Path) -> None:
+    known = commands()
+    for name, rest in re.findall(r"(?:`|\$ )stepladder ([a-z-]+)([^`\n|]*)", page.read_text()):
+        assert name in known, f"{page.name}: stepladder {name}"
+        if name == "psql":  # what follows it is psql's own
+            continue
+        flags = {flag for parameter in known[name].params for flag in parameter.opts}
+        assert set(re.findall(r"--[a-z-]+", rest)) <= flags, f"{page.name}: stepladder {name}{rest}"
+
+
+def test_the_readme_names_every_command() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert {name for name in commands() if f"`stepladder {name}" not in text} == set()
+
+
+def test_the_readme_names_every_outcome_once_in_its_table() -> None:
+    rows = re.findall(r"^\| `([a-z_]+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(row for row in rows if row in list(Outcome)) == sorted(Outcome)
+
+
+def test_the_readme_names_every_setting() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert {name for name in Settings.model_fields if f"`{PREFIX}{name.upper()}`" not in text} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_every_module_named_is_there(page: Path) -> None:
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for module in re.findall(r"`((?:[a-z]+/)+[a-z_]+\.py)", text):
+        assert (ROOT / module).exists(), f"{page.name}: {module}"
+
+
+def test_the_two_commands_can_be_run() -> None:
+    for script in ("scripts/demo", "scripts/test", ".ci/run"):
+        assert (ROOT / script).stat().st_mode & 0o111, script

@@ -1,0 +1,364 @@
+"""Tools of every kind: what they are given, what becomes of what they give, and what is never run twice."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stepladder
+from stepladder.runner.runner import SliceEnd
+from stepladder.testing import Fault, eventually
+
+from .conftest import asking, until
+
+if TYPE_CHECKING:
+    from .conftest import Open
+
+RESULT = {"end": "succeeded", "result": {"got": "tools.look"}}
+ERROR = {"end": "succeeded", "result": {"kind": "errors.look.kind", "message": "errors.look.message"}}
+
+
+def looking(tool: str = "look", **fields: Any) -> dict[str, Any]:
+    """A machine of one tool, which ends with its result or with its error."""
+    look = {"tool": tool, "next": {"ok": "got", "error": "failed"}} | fields
+    return {"look": look, "got": RESULT, "failed": ERROR}
+
+
+async def test_sync_and_async_tools_give_their_results(works: Open) -> None:
+    threads: list[int] = []
+
+    @stepladder.tool("sync", effect="read")
+    def sync(team: str, hours: int = 3) -> dict[str, Any]:
+        threads.append(threading.get_ident())
+        return {"team": team, "hours": hours}
+
+    @stepladder.tool("asynchronous", effect="read")
+    async def asynchronous(team: str, *, hours: int = 3) -> tuple[str, int]:
+        threads.append(threading.get_ident())
+        return team, hours
+
+    w = await works()
+    arguments = {"team": "input.team"}
+    done = await w.run(looking("sync", arguments=arguments), {"team": "é"})
+    assert (done.status, done.result) == ("succeeded", {"got": {"team": "é", "hours": 3}})
+    done = await w.run(looking("asynchronous", arguments=arguments), {"team": "é"})
+    assert (done.status, done.result) == ("succeeded", {"got": ["é", 3]})
+    assert (threads[0] == threading.get_ident(), threads[1] == threading.get_ident()) == (False, True)
+
+
+class OutOfStockError(Exception):
+    pass
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+def _circle() -> Any:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+@pytest.mark.parametrize(
+    ("give", "kind", "words"),
+    [
+        (lambda: _raise(OutOfStockError("no more of it")), "OutOfStockError", "no more of it"),
+        (lambda: next(iter([])), "StopIteration", ""),
+        (lambda: _raise(SystemExit("enough")), "SystemExit", "enough"),
+        (lambda: _raise(ValueError("x" * 5000)), "ValueError", "x" * 2000),
+        (lambda: object(), "bad_result", "no JSON"),
+        (lambda: float("nan"), "bad_result", ""),
+        (lambda: _circle(), "bad_result", ""),
+        (lambda: "\ud800", "bad_result", ""),
+        (lambda: "x" * 1_000_001, "bad_result", "1,000,000 are allowed"),
+    ],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_whatever_goes_wrong_in_a_tool_is_its_error_and_takes_its_edge(
+    works: Open, give: Any, kind: str, words: str, asynchronous: bool
+) -> None:
+    if asynchronous:
+
+        @stepladder.tool("look", effect="read")
+        async def look_later() -> Any:
+            return give()
+    else:
+
+        @stepladder.tool("look", effect="read")
+        def look() -> Any:
+            return give()
+
+    if asynchronous and kind == "StopIteration":
+        kind = "RuntimeError"  # as Python itself has it: no coroutine may raise the other
+
+    w = await works()
+    done = await asyncio.wait_for(w.run(looking()), 20)
+    assert done.status == "succeeded"
+    assert isinstance(done.result, dict)
+    assert done.result["kind"] == kind
+    assert words in str(done.result["message"])
+    assert "tool_failed" in await w.kinds(done.id)
+
+
+async def test_a_tool_in_which_something_was_cancelled_has_failed_and_the_worker_goes_on(works: Open) -> None:
+    @stepladder.tool("look", effect="read")
+    async def look() -> None:
+        inner = asyncio.get_running_loop().create_future()
+        inner.cancel()
+        await inner
+
+    w = await works()
+    done = await w.run(looking())
+    assert isinstance(done.result, dict)
+    assert done.result["kind"] == "CancelledError"
+
+
+async def test_arguments_that_break_the_signature_run_nothing(works: Open) -> None:
+    ran: list[int] = []
+
+    @stepladder.tool("look", effect="read")
+    def look(hours: int) -> None:
+        ran.append(hours)
+
+    w = await works()
+    for arguments, word in (({"hours": "'many'"}, "/hours"), ({"days": "1"}, "days"), ({}, "hours")):
+        done = await w.run(looking(arguments=arguments))
+        assert isinstance(done.result, dict)
+        assert done.result["kind"] == "invalid_arguments"
+        assert word in str(done.result["message"])
+    assert ran == []
+
+
+async def test_without_an_edge_for_it_an_error_ends_the_job(works: Open) -> None:
+    @stepladder.tool("look", effect="read")
+    def look() -> None:
+        raise OutOfStockError("no more of it")
+
+    w = await works()
+    done = await w.run({"look": {"tool": "look", "next": {"ok": "done"}}})
+    assert (done.status, done.failure) == ("failed", "tool_failed")
+    assert done.failure_detail == "state look, tool look: OutOfStockError: no more of it"
+
+
+async def test_a_job_without_the_tools_scope_may_not_run_it(works: Open) -> None:
+    @stepladder.tool("look", effect="read", permissions=["stock:read", "stock:list"])
+    def look() -> int:
+        return 1
+
+    w = await works()
+    done = await w.drive(await w.submit(looking(), scopes=frozenset({"stock:read"})))
+    assert done.failure == "permission_denied"
+    assert "stock:list" in str(done.failure_detail)
+    done = await w.drive(await w.submit(looking(), scopes=frozenset({"stock:read", "stock:list"})))
+    assert done.result == {"got": 1}
+
+
+async def test_an_idempotent_tool_that_is_run_again_after_a_crash_is_given_the_same_key(works: Open) -> None:
+    keys: list[str] = []
+    begun = asyncio.Event()
+
+    @stepladder.tool("look", effect="idempotent")
+    async def look(team: str, idempotency_key: str) -> str:
+        keys.append(idempotency_key)
+        if len(keys) == 1:
+            begun.set()
+            await asyncio.Event().wait()
+        return f"{team} at last"
+
+    w = await works()
+    job = await w.submit(looking(arguments={"team": "input.team"}), {"team": "search"})
+    worker = asyncio.create_task(w.runner().run_slice(job))
+    await begun.wait()
+    worker.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await worker
+    done = await w.drive(job)
+    assert done.result == {"got": "search at last"}
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+    assert (await w.rows("SELECT key FROM tool_calls WHERE job_id = %s", job)) == [{"key": keys[0]}]
+
+    await w.run(looking(arguments={"team": "input.team"}), {"team": "search"})
+    assert keys[2] != keys[0]  # another job's call is another call
+
+
+async def test_the_key_is_no_argument_that_a_model_could_give(works: Open) -> None:
+    @stepladder.tool("look", effect="idempotent")
+    def look(team: str, idempotency_key: str) -> str:
+        return team + idempotency_key
+
+    w = await works({"action": "look", "arguments": {"team": "a", "idempotency_key": "mine"}})
+    states = {
+        "choose": {"ask": "Look.", "tools": ["look"], "next": {"look": "look"}, "retry": {"attempts": 1}},
+        **looking(),
+    }
+    states["look"] = {"tool": {"from": "choose"}, "next": {"ok": "got", "error": "failed"}}
+    done = await w.run(states)
+    assert done.failure == "attempts_exhausted"
+    assert await w.outcomes(done.id) == [("schema_violation", "additionalProperties")]
+
+
+# What cannot be undone
+
+PAYING: dict[str, Any] = {
+    "confirm": {"wait": {"signal": "confirm"}, "next": {"yes": "pay"}},
+    "pay": {"tool": "pay", "arguments": {"amount": "3"}, "next": {"ok": "done", "error": "broken"}},
+}
+YES = {"confirm": [{"action": "yes"}]}
+
+
+async def test_an_irreversible_tool_whose_worker_died_waits_for_a_person_and_never_runs_again(works: Open) -> None:
+    paid: list[int] = []
+    begun = asyncio.Event()
+
+    @stepladder.tool("pay", effect="irreversible")
+    async def pay(amount: int) -> None:
+        paid.append(amount)
+        begun.set()
+        await asyncio.Event().wait()
+
+    w = await works()
+    job = await w.submit(PAYING)
+    worker = asyncio.create_task(w.drive(job, YES))
+    await begun.wait()
+    worker.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await worker
+
+    for _ in range(2):
+        done = await w.drive(job, YES)
+        assert (done.status, done.waiting_for, done.state) == ("waiting", "settlement", "pay")
+    assert (await w.runner().run_slice(job)).end is SliceEnd.IDLE
+    assert paid == [3]
+    assert (await w.kinds(job)).count("settlement_needed") == 1
+
+
+async def test_an_irreversible_tool_that_comes_back_needs_no_settlement(works: Open) -> None:
+    paid: list[int] = []
+
+    @stepladder.tool("pay", effect="irreversible")
+    def pay(amount: int) -> None:
+        paid.append(amount)
+
+    w = await works()
+    done = await w.drive(await w.submit(PAYING), YES)
+    assert (done.status, paid) == ("succeeded", [3])
+
+
+async def test_a_request_to_cancel_waits_for_what_cannot_be_undone_and_keeps_its_result(works: Open) -> None:
+    beats: list[bool] = []
+
+    async def heard() -> bool:
+        """The lease grew old and was renewed since the request, and so the worker knows of it."""
+        query = "SELECT lease_until > now() + interval '0.25 s' AS fresh FROM jobs WHERE id = %s"
+        beats.append((await w.rows(query, job))[0]["fresh"])
+        return False in beats and beats[-1]
+
+    @stepladder.tool("pay", effect="irreversible")
+    async def pay(amount: int) -> dict[str, int]:
+        await w.store.request_cancel(job)
+        await until(heard)
+        return {"paid": amount}
+
+    w = await works(respond=lambda _: Fault("hang"))
+    pay_and_ask = PAYING | {"pay": PAYING["pay"] | {"next": {"ok": "ask", "error": "ask"}}, "ask": asking()}
+    job = await w.submit(pay_and_ask)
+    done = await w.drive(job, YES, lease_s=0.3)
+    assert done.status == "cancelled"
+    assert await w.rows("SELECT result, error FROM tool_calls WHERE job_id = %s", job) == [
+        {"result": {"paid": 3}, "error": None}
+    ]
+
+
+async def test_a_lost_lease_stops_an_async_tool(works: Open) -> None:
+    stopped = threading.Event()
+
+    @stepladder.tool("look", effect="read")
+    async def look() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    w = await works()
+    job = await w.submit(looking())
+    worker = asyncio.create_task(w.runner(lease_s=0.3).run_slice(job))
+
+    async def runs() -> bool:
+        return "tool_started" in await w.kinds(job)
+
+    await until(runs)
+    await w.expire_lease(job)
+    assert await w.store.claim("other", 60, job) is not None
+    assert (await worker).end is SliceEnd.LOST
+    await eventually(stopped.is_set)
+
+
+# A tool that the model chooses
+
+
+async def test_the_tool_that_a_turn_chose_is_run_with_the_arguments_that_it_gave(works: Open) -> None:
+    @stepladder.tool("search", effect="read")
+    def search(query: str) -> dict[str, str]:
+        """Searches the articles."""
+        return {"found": query}
+
+    @stepladder.tool("count", effect="read")
+    def count(of: str, limit: int = 10) -> dict[str, Any]:
+        return {"of": of, "limit": limit}
+
+    w = await works(
+        {"action": "search", "arguments": {"query": "ladders"}},
+        {"action": "count", "arguments": {"of": "rungs"}},
+        {"action": "finish", "answer": "four"},
+    )
+    final = {
+        "type": "object",
+        "properties": {"action": {"enum": ["finish"]}, "answer": {"type": "string", "maxLength": 20}},
+        "required": ["action", "answer"],
+        "additionalProperties": False,
+    }
+    act = {
+        "ask": "{% if last_tool is defined %}{{ last_tool.tool }}: {{ last_tool.result }}{% else %}Begin.{% endif %}",
+        "tools": ["search", "count"],
+        "output": final,
+        "next": {"search": "call", "count": "call", "finish": "done"},
+    }
+    states = {
+        "act": act,
+        "call": {"tool": {"from": "act"}, "next": {"ok": "act", "error": "act"}},
+        "done": {"end": "succeeded", "result": {"answer": "turns.act.answer", "calls": "visits.call"}},
+    }
+    done = await w.run(states)
+    calls = [{"found": "ladders"}, {"of": "rungs", "limit": 10}]
+    assert done.result == {"answer": "four", "calls": calls}
+    branches = w.engine.requests[0].body["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert [branch["properties"]["action"]["enum"] for branch in branches] == [["finish"], ["search"], ["count"]]
+    assert "Searches the articles." in w.engine.requests[0].text
+    assert w.engine.requests[1].text.startswith("search: ")
+
+
+async def test_an_error_goes_back_to_the_model_and_max_visits_ends_the_tries(works: Open) -> None:
+    @stepladder.tool("look", effect="read")
+    def look(n: int) -> None:
+        raise OutOfStockError(f"no number {n}")
+
+    w = await works(*({"action": "look", "arguments": {"n": n}} for n in range(5)))
+    states = {
+        "act": {
+            "ask": "{{ errors.call.message if errors.call is defined else 'Begin.' }}",
+            "tools": ["look"],
+            "next": {"look": "call", "exhausted": "tired"},
+            "max_visits": 3,
+        },
+        "call": {"tool": {"from": "act"}, "next": {"ok": "act", "error": "act"}},
+        "tired": {"end": "failed", "result": {"last": "errors.call.message"}},
+    }
+    done = await w.run(states)
+    assert (done.failure, done.state) == ("rejected", "tired")
+    assert [request.text.split("\n")[0] for request in w.engine.requests] == ["Begin.", "no number 0", "no number 1"]
+    assert done.result == {"last": "no number 2"}

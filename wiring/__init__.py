@@ -1,0 +1,1 @@
+"""The one place that builds things: settings in, a store, an engine and a runner out."""

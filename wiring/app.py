@@ -1,0 +1,113 @@
+"""Loading the user's code, and documents."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepladder.schemas.document import Workflow
+from stepladder.schemas.errors import BadInputError, StepladderError
+from stepladder.schemas.finding import BadDocumentError, Severity
+from stepladder.sdk.kit import registered
+from stepladder.workflows.compile import compile_workflow
+from stepladder.workflows.load import Loaded, load_document, placed
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from stepladder.schemas.finding import Finding
+    from stepladder.schemas.source import Source
+    from stepladder.schemas.tool import Kit
+    from stepladder.workflows.machine import Machine
+
+MAX_DOCUMENT_BYTES = 4_000_000
+
+
+def load_kit(app: str | None, document: str | None = None) -> Kit:
+    """Imports ``app``, a module's name or the path of a ``.py`` file, and gives the tools and rules that it registers.
+
+    So does the module of a ``document`` that is written ``MODULE:NAME``. The working folder is looked in first, as
+    with ``celery -A``. Raises ``BadInputError`` for what cannot be imported.
+    """
+    for module in (app, None if document is None else _module_and_name(document)[0]):
+        if module is not None:
+            _import(module)
+    return registered()
+
+
+def _module_and_name(document: str) -> tuple[str | None, str]:
+    module, _, name = document.partition(":")
+    return (module, name) if name and not Path(document).exists() else (None, "")
+
+
+def _import(app: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        if not app.endswith(".py"):
+            return importlib.import_module(app)
+        path = Path(app).resolve()
+        name = "stepladder_app_" + "_".join(path.with_suffix("").parts[1:])
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise BadInputError(f"there is no file {app}", remedy="name the Python module that registers your tools")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    except StepladderError:
+        raise
+    except (Exception, SystemExit) as error:
+        message = f"the module {app} cannot be imported: {type(error).__name__}: {error}{_place(error)}"
+        raise BadInputError(message, remedy="mend it, or name another with --app or STEPLADDER_APP") from error
+    return module
+
+
+def _place(error: BaseException) -> str:
+    """Where in the user's code an error was raised: of the traceback's lines, the one to look at."""
+    ours = (__file__, importlib.__file__)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours and f.filename[0] != "<"]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+
+
+def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
+    """A text file. Raises ``BadInputError`` for one that is missing, too large, or no UTF-8."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}"
+        raise BadInputError(message, remedy="name a file that is there") from None
+    if len(content) > most:
+        raise BadInputError(f"{path} is larger than {most:,} bytes", remedy="name a smaller file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path} is no UTF-8 text: byte {error.start}", remedy="save it as UTF-8") from None
+
+
+def load_machine(document: str, kit: Kit) -> tuple[Machine, tuple[Finding, ...]]:
+    """Compiles a document, which is a file (YAML or JSON) or ``MODULE:NAME`` for one built in Python.
+
+    Gives the machine and its warnings. Raises ``BadDocumentError`` with every error at once.
+    """
+    source: Source | None = None
+    module, name = _module_and_name(document)
+    if module is not None:
+        workflow = getattr(_import(module), name, None)
+        if not isinstance(workflow, Workflow):
+            raise BadInputError(f"{document} is no stepladder.Workflow", remedy="write MODULE:NAME, or a file")
+    else:
+        loaded = load_document(read_text(Path(document)))
+        if not isinstance(loaded, Loaded):
+            raise BadDocumentError(document, loaded)
+        workflow, source = loaded.document, loaded.source
+    compiled = compile_workflow(workflow, kit)
+    findings = compiled.findings if source is None else placed(compiled.findings, source)
+    if compiled.machine is None:
+        raise BadDocumentError(document, [finding for finding in findings if finding.severity is Severity.ERROR])
+    return compiled.machine, findings

@@ -1,0 +1,62 @@
+"""What is set, and where: a flag wins over the environment, the environment over ``stepladder.toml``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from stepladder.schemas.errors import BadInputError
+
+CONFIGURATION_FILE = "stepladder.toml"
+PREFIX = "STEPLADDER_"
+
+
+class Settings(BaseSettings):
+    """Each field is read from ``STEPLADDER_NAME`` in the environment, or from ``name`` in ``stepladder.toml``."""
+
+    # An empty variable is one that was not set: so compose files and shells write "nothing".
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, toml_file=CONFIGURATION_FILE, frozen=True, extra="ignore"
+    )
+
+    database_url: SecretStr | None = Field(None, description="PostgreSQL; without it, one runs under `home`")
+    engine_url: str | None = Field(None, description="OpenAI-compatible base, such as http://gpu-1:8000/v1")
+    engine_api_key: SecretStr | None = None
+    model: str | None = Field(None, description="the model to ask for; without it, the first that the engine lists")
+    app: str | None = Field(None, description="the Python module that registers tools and rules")
+    home: Path = Field(default_factory=lambda: platformdirs.user_data_path("stepladder"))
+    log_level: Literal["debug", "info", "warning", "error"] | None = Field(
+        None, description="default: as the command says"
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load_settings(**flags: object) -> Settings:
+    """Settings with the flags that were given (None is not given). Raises ``BadInputError`` naming the bad one."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks what came from outside
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        name = str(detail["loc"][0])
+        message = f"{PREFIX}{name.upper()} cannot be used: {detail['msg'].lower()}"
+        raise BadInputError(
+            message, remedy=f"mend the flag, the variable, or `{name}` in {CONFIGURATION_FILE}"
+        ) from None
+    except ValueError as error:
+        raise BadInputError(f"{CONFIGURATION_FILE} cannot be read: {error}", remedy="mend it, or remove it") from None
