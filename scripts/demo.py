@@ -46,7 +46,7 @@ JOBS = (
     ("bug_report", "typo"),
     ("usage_bill", "search"),
     ("usage_bill", "maps"),
-    ("invoice", "paper"),
+    ("invoice", "coffee"),
     ("invoice", "books"),
 )
 ENOUGH = 5
@@ -133,7 +133,7 @@ def _table(shown: list[Shown]) -> Table:
             outcomes = ", ".join(
                 f"{attempt.outcome}" + (f" ({attempt.cause})" if attempt.cause else "") for attempt in turn.attempts
             )
-            last = escape(answer(turn.attempts[-1])) if turn.attempts else ""
+            last = answer(turn.attempts[-1]) if turn.attempts else ""
             label = one.label if turn.ordinal == 1 else ""
             table.add_row(label, str(turn.ordinal), turn.state, str(len(turn.attempts)), escape(outcomes), last)
     return table
@@ -172,11 +172,12 @@ def _mended(turn: TurnRecord) -> tuple[AttemptRecord, AttemptRecord] | None:
 def _print_further(out: Console, shown: list[Shown]) -> None:
     command = str(Path(sys.executable).with_name("stepladder"))
     query = "SELECT job_id, turn, attempt, outcome, cause, errors FROM attempt_outcomes WHERE outcome <> 'valid'"
-    document, value = "examples/bug_report/workflow.yaml", "examples/bug_report/inputs/crash.json"
+    example = "examples/bug_report"
     out.print("\n[bold]Look further[/]")
     out.print(f"  {command} show {shown[-1].job.id} --raw", markup=False)
     out.print(f'  {command} psql -c "{query}"', markup=False)
-    out.print(f"  {command} run {document} --input @{value}", markup=False)
+    options = f"--app {example}/tools.py --input @{example}/inputs/accent.json"
+    out.print(f"  {command} run {example}/workflow.yaml {options}", markup=False)
 
 
 if __name__ == "__main__":

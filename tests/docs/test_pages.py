@@ -12,6 +12,7 @@ import typer.main
 from stepladder.cli.main import app
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect, Kit, Tool
+from stepladder.sdk import kit
 from stepladder.wiring.settings import PREFIX, Settings
 from stepladder.workflows.compile import compile_workflow
 from stepladder.workflows.load import Loaded, load_document
@@ -35,16 +36,18 @@ def commands() -> dict[str, Any]:
 
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_every_document_compiles(text: str) -> None:
-    parameters = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
-    kit = Kit({"usage_query": Tool("usage_query", Effect.READ, parameters, dict)}, {})
+    parameters: dict[str, Any] = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
+    tools = {"usage_query": Tool("usage_query", Effect.READ, parameters, dict)}
     loaded = load_document(text)
     assert isinstance(loaded, Loaded), loaded
-    compiled = compile_workflow(loaded.document, kit)
+    compiled = compile_workflow(loaded.document, Kit(tools, {}))
     assert compiled.machine is not None, [str(finding) for finding in compiled.findings]
 
 
 @pytest.mark.parametrize("text", blocks("python"))
-def test_every_piece_of_python_runs(text: str) -> None:
+def test_every_piece_of_python_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kit, "_tools", {})  # what a page registers is its own
+    monkeypatch.setattr(kit, "_rules", {})
     exec(compile(text, "page", "exec"), {"__name__": "page"})  # noqa: S102 -- that is the test
 
 
