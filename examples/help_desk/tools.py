@@ -12,7 +12,10 @@ User = Annotated[str, Field(pattern="^[a-z]{2,20}$", max_length=20)]
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 USERS = {"kim": {"team": "maps", "device": "L-17"}, "ada": {"team": "search", "device": "L-20"}}
-DEVICES = {"L-17": {"model": "laptop", "disk_free_percent": 2}, "L-20": {"model": "laptop", "disk_free_percent": 60}}
+DEVICES: dict[str, dict[str, str | int]] = {
+    "L-17": {"model": "laptop", "disk_free_percent": 2},
+    "L-20": {"model": "laptop", "disk_free_percent": 60},
+}
 ARTICLES = ("A full disk makes builds fail: empty the cache folder.", "VPN drops: restart the vpn service.")
 NOTES: dict[str, dict[str, str]] = {}
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from stepladder.schemas.job import JobStatus
 from stepladder.testing import Answer, Fault, Raw, ScriptedEngine, run
-from stepladder.testing.script import Line
+
+if TYPE_CHECKING:
+    from stepladder.testing.script import Line
 
 SUM = """
 name: sum
