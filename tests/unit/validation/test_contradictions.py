@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from stepladder.validation.contradictions import EXCLUSIVE, PAIRS, contradictions
 
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json
+
 
 @pytest.mark.parametrize(("low", "high"), PAIRS + EXCLUSIVE)
 def test_every_pair_of_bounds_is_looked_at_wherever_it_stands(low: str, high: str) -> None:
-    schema = {"type": "object", "properties": {"a": {"items": {low: 5, high: 2}}}}
+    schema: Json = {"type": "object", "properties": {"a": {"items": {low: 5, high: 2}}}}
     (found,) = contradictions(schema)
     assert (found.pointer, found.source) == (f"/properties/a/items/{low}", low)
 
