@@ -151,7 +151,7 @@ def test_a_chosen_port_is_used(model: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(tmp_path: Path) -> None:
     (tmp_path / "no.gguf").write_bytes(b"GGUF and then nothing")
     with (
-        pytest.raises(UnreachableError, match=r"serve .*no\.gguf"),
+        pytest.raises(UnreachableError, match=r"no\.gguf"),
         llama.running(tmp_path / "no.gguf", tmp_path / "llama.log"),
     ):
         pass
