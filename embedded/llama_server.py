@@ -16,6 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", required=True)
     parser.add_argument("--alias", required=True)
+    parser.add_argument("--host", default="127.0.0.1")  # elsewhere than on loopback only behind something that guards it
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--context", type=int, required=True)
@@ -27,7 +28,7 @@ def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = wanted.model
     params.model_alias = {wanted.alias}
-    params.hostnames = ["127.0.0.1"]
+    params.hostnames = [wanted.host]
     params.port = wanted.port
     params.n_parallel = wanted.slots
     params.n_ctx = wanted.context  # shared out evenly among the slots
