@@ -18,13 +18,13 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from stepladder.embedded import cluster
 from stepladder.embedded.child import locked, open_log
+from stepladder.embedded.runtime import replace_runtime, runtime_folder
 from stepladder.schemas.errors import StepladderError
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 SOCKET = "keeper.sock"
 LOG = "postgres.log"
-_PREFIX = "stepladder-"
-_LONGEST_RUNTIME = 80  # bytes, so that with PostgreSQL's file name a socket's path stays within the kernel's 107
 
 
 def serve(
@@ -75,10 +73,10 @@ def keep(folder: Path, members: set[socket.socket]) -> None:
     The last one's connection is still open on return.
     """
     address = folder / SOCKET
-    runtime = _runtime_folder()
+    runtime = runtime_folder()
     try:
         with open_log(folder / LOG) as log, locked(folder / "alive.lock", timeout_s=60) as lock:
-            _replace_runtime(folder / "runtime", runtime)
+            replace_runtime(folder / "runtime", runtime)
             postgres = cluster.Cluster(folder, runtime, log)
             greeting = json.dumps({"url": postgres.url}).encode() + b"\n"
             server = postgres.start(lock)
@@ -98,24 +96,6 @@ def keep(folder: Path, members: set[socket.socket]) -> None:
                 (folder / "runtime").unlink(missing_ok=True)
     finally:
         shutil.rmtree(runtime, ignore_errors=True)
-
-
-def _runtime_folder() -> Path:
-    """A new folder of mode 0700 with a short name."""
-    parent = tempfile.gettempdir()
-    fits = len(os.fsencode(parent)) < _LONGEST_RUNTIME and parent.isprintable() and not set(parent) & set("\"'\\,")
-    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent if fits else "/tmp"))  # noqa: S108 - short on purpose
-
-
-def _replace_runtime(link: Path, runtime: Path) -> None:
-    """Note where the sockets are, and clear away what a killed keeper left there."""
-    if link.is_symlink():
-        old = link.readlink()
-        link.unlink()
-        # somebody else may own the link that root follows here, so it counts only if it looks like one of ours
-        if old.parent == runtime.parent and old.name.startswith(_PREFIX):
-            shutil.rmtree(old, ignore_errors=True)
-    link.symlink_to(runtime)
 
 
 def _end(signum: int, _frame: FrameType | None) -> NoReturn:

@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from stepladder.models.tables import REVISION
+from stepladder.models.revision import REVISION
 from stepladder.schemas.errors import BadInputError, UnreachableError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Connection: TypeAlias = "psycopg.AsyncConnection[dict[str, Any]]"
 POOL_SIZE = 10
 """Statements are short and none is held while an engine thinks, so that few connections serve hundreds of turns."""
 
+WAIT_S = 30.0
 CONNECT_TIMEOUT_S = 10
 SETTINGS: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "stepladder"}
 
@@ -64,10 +65,11 @@ def reaching(url: str) -> Iterator[None]:
 class Database:
     """A pool of connections to a migrated database. Open it in the loop that uses it: ``async with Database(url)``.
 
-    Every statement is a transaction of its own. Raises ``BadInputError`` for a URL that cannot be read.
+    Every statement is a transaction of its own, and waits for a connection ``wait_s`` seconds at most. Raises
+    ``BadInputError`` for a URL that cannot be read.
     """
 
-    def __init__(self, url: str, *, size: int = POOL_SIZE) -> None:
+    def __init__(self, url: str, *, size: int = POOL_SIZE, wait_s: float = WAIT_S) -> None:
         self.url = url
         self.place = place(url)
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
@@ -76,6 +78,7 @@ class Database:
             configure=_configure,
             min_size=1,
             max_size=size,
+            timeout=wait_s,
             open=False,
             name="stepladder",
         )

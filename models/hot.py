@@ -8,22 +8,6 @@ row's newest version again, conditions and new values alike, before it writes.
 
 from __future__ import annotations
 
-SUBMIT = """
-WITH job AS (
-    INSERT INTO jobs (
-        id, lineage, replay_of, workflow, version, status, input, metadata, principal, scopes, priority,
-        token_budget, event_count, wake_at, deadline_at, created_at
-    ) VALUES (
-        %(id)s, %(lineage)s, %(replay_of)s, %(workflow)s, %(version)s, %(status)s, %(input)s::json,
-        %(metadata)s::jsonb, %(principal)s, %(scopes)s::text[], %(priority)s, %(token_budget)s, 1, now(),
-        %(deadline_at)s, %(created_at)s
-    )
-    RETURNING id
-)
-INSERT INTO events (job_id, ordinal, kind, data)
-SELECT id, 1, %(kind)s, '{}' FROM job
-"""
-
 _CLAIM = """
 UPDATE jobs SET
     fence = fence + 1,
@@ -39,6 +23,7 @@ _DUE = """
     SELECT id, lease_owner IS NOT NULL AS taken_over
     FROM jobs
     WHERE wake_at <= now()
+        AND paused_at IS NULL
         AND status IN ('queued', 'running', 'waiting')
         AND (lease_until IS NULL OR lease_until <= now())
 """
@@ -65,28 +50,43 @@ WITH due AS (
 
 # FOR SHARE makes a claim wait until the answer is in, so that its worker finds the answer; and it makes this wait for
 # a claim that was quicker, and then find another fence.
+#
+# A paused job is let go of here, with its answer kept and not yet judged: the one moment at which no request and no
+# tool is under way and none is opened. Whoever claims it once it is unpaused judges the answer and goes on.
 ARRIVED = """
 WITH held AS (
-    SELECT id FROM jobs WHERE id = %(job)s AND fence = %(fence)s FOR SHARE
+    SELECT id, paused_at FROM jobs WHERE id = %(job)s AND fence = %(fence)s FOR SHARE
+), kept AS (
+    UPDATE attempts SET
+        http_status = %(http_status)s,
+        streamed = %(streamed)s,
+        raw = %(raw)s,
+        raw_encoding = %(raw_encoding)s,
+        retry_after_s = %(retry_after_s)s,
+        lost_cause = %(lost_cause)s,
+        lost_detail = %(lost_detail)s::json,
+        ttft_ms = %(ttft_ms)s,
+        duration_ms = %(duration_ms)s,
+        arrived_at = now()
+    FROM held
+    WHERE job_id = held.id AND turn = %(turn)s AND ordinal = %(ordinal)s AND arrived_at IS NULL AND outcome IS NULL
+    RETURNING attempts.id
+), let_go AS (
+    UPDATE jobs SET
+        fence = fence + 1,
+        lease_owner = NULL,
+        lease_until = NULL,
+        wake_at = LEAST(wake_at, now())
+    FROM held, kept
+    WHERE jobs.id = held.id AND held.paused_at IS NOT NULL
+    RETURNING jobs.id
 )
-UPDATE attempts SET
-    http_status = %(http_status)s,
-    streamed = %(streamed)s,
-    raw = %(raw)s,
-    raw_encoding = %(raw_encoding)s,
-    retry_after_s = %(retry_after_s)s,
-    lost_cause = %(lost_cause)s,
-    lost_detail = %(lost_detail)s::json,
-    ttft_ms = %(ttft_ms)s,
-    duration_ms = %(duration_ms)s,
-    arrived_at = now()
-FROM held
-WHERE job_id = held.id AND turn = %(turn)s AND ordinal = %(ordinal)s AND arrived_at IS NULL AND outcome IS NULL
-RETURNING attempts.id
+SELECT id FROM kept WHERE NOT EXISTS (SELECT FROM let_go)
 """
 
 # The whole step is one JSON parameter, which keeps the statement's types the same whatever is missing, and so its
-# plan. JSON inside it is text, since PostgreSQL unescapes what it takes apart and refuses \u0000 there.
+# plan. JSON inside it is text, since PostgreSQL unescapes what it takes apart and refuses \u0000 there. Events get
+# their ordinals here: lines that were written from outside meanwhile (the job was paused) the machine has never seen.
 #
 # When the job is let go of, its wake-up must not be lost to a signal, or a request to cancel, that the machine has not
 # seen. Both write to the job's row, as this does, so that one of the two comes second and sees the other's values:
@@ -98,7 +98,7 @@ WITH step AS (
         job uuid, fence bigint, lease_s float8, known_signals int, known_cancel bool,
         final bool, working bool, keep bool, wake_at timestamptz,
         status text, state text, waiting_for text, failure text, failure_detail text, result text,
-        tokens bigint, turn_count int, event_count int, due_at timestamptz, deadline_at timestamptz,
+        tokens bigint, turn_count int, due_at timestamptz, deadline_at timestamptz,
         messages json, turns json, judged json, opened json, tool_calls json, waits json, events json, taken uuid
     )
 ), held AS (
@@ -111,7 +111,7 @@ WITH step AS (
         result = step.result::json,
         tokens = step.tokens,
         turn_count = step.turn_count,
-        event_count = step.event_count,
+        event_count = jobs.event_count + json_array_length(step.events),
         due_at = step.due_at,
         deadline_at = step.deadline_at,
         wake_at = CASE
@@ -127,7 +127,7 @@ WITH step AS (
         finished_at = CASE WHEN step.final THEN now() END
     FROM step
     WHERE jobs.id = step.job AND jobs.fence = step.fence
-    RETURNING jobs.id
+    RETURNING jobs.id, jobs.event_count - json_array_length(step.events) AS events_before
 ), said AS (
     INSERT INTO messages (job_id, ordinal, turn, role, content)
     SELECT held.id, new.ordinal, new.turn, new.role, new.content::json
@@ -210,9 +210,9 @@ WITH step AS (
         closed_at = EXCLUDED.closed_at
 ), event AS (
     INSERT INTO events (job_id, ordinal, kind, turn, attempt, data)
-    SELECT held.id, new.ordinal, new.kind, new.turn, new.attempt, new.data::json
+    SELECT held.id, held.events_before + new.nth, new.kind, new.turn, new.attempt, new.data::json
     FROM held, step, json_to_recordset(step.events) AS new(
-        ordinal int, kind text, turn int, attempt int, data text
+        nth int, kind text, turn int, attempt int, data text
     )
 ), taken AS (
     UPDATE signals SET taken_at = now()
@@ -241,38 +241,6 @@ UPDATE jobs SET
     END
 WHERE id = %(job)s AND fence = %(fence)s
 RETURNING id
-"""
-
-# The job's row is locked before the signal's is made, as in COMMIT. Two of the same id at once may both count; the
-# count is compared, never read, and one wake-up too many does no harm.
-SIGNAL = """
-WITH woken AS (
-    UPDATE jobs SET
-        signals_received = signals_received + 1,
-        wake_at = CASE WHEN status = 'waiting' THEN now() ELSE wake_at END
-    WHERE id = %(job)s
-        AND status NOT IN ('succeeded', 'failed', 'cancelled')
-        AND NOT EXISTS (SELECT FROM signals WHERE job_id = %(job)s AND id = %(id)s)
-    RETURNING id
-), kept AS (
-    INSERT INTO signals (job_id, id, name, payload)
-    SELECT id, %(id)s, %(name)s, %(payload)s::json FROM woken
-    ON CONFLICT (job_id, id) DO NOTHING
-    RETURNING id
-)
-SELECT
-    EXISTS (SELECT FROM kept) AS kept,
-    EXISTS (SELECT FROM woken) OR EXISTS (SELECT FROM signals WHERE job_id = %(job)s AND id = %(id)s) AS seen,
-    EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
-"""
-
-CANCEL = """
-WITH asked AS (
-    UPDATE jobs SET cancel_requested = true, wake_at = LEAST(wake_at, now())
-    WHERE id = %(job)s AND status NOT IN ('succeeded', 'failed', 'cancelled')
-    RETURNING id
-)
-SELECT EXISTS (SELECT FROM asked) AS asked, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
 """
 
 # The machine's memory. The answers' bytes stay where they are; only an answer that waits for its verdict is read.

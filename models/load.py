@@ -49,7 +49,7 @@ def job_of(
     visits: list[Visit] = [
         *(_turn(turn, [a for a in attempts if a["turn"] == turn["ordinal"]]) for turn in turns),
         *(_tool_call(call) for call in tool_calls),
-        *(_wait(wait) for wait in waits),
+        *(wait_of(wait) for wait in waits),
     ]
     return Job(
         id=row["id"],
@@ -140,7 +140,7 @@ def _tool_call(row: Row) -> ToolCall:
     )
 
 
-def _wait(row: Row) -> Wait:
+def wait_of(row: Row) -> Wait:
     return Wait(
         visit=row["visit"],
         state=row["state"],

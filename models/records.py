@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from uuid import UUID
 
     from stepladder.schemas.answer import Arrival
-    from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.job import Attempt, Job, Signal
 
 
@@ -23,6 +24,7 @@ class WorkflowRow:
     hash: str
     document: Json
     created_at: datetime
+    retired: bool = False
 
 
 class Publication(StrEnum):
@@ -32,6 +34,41 @@ class Publication(StrEnum):
     ALREADY_PUBLISHED = "already_published"
     DEFINITION_CHANGED = "definition_changed"
     """Another definition stands under this name and version. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job that is to be written, and what stands beside the machine's memory of it."""
+
+    job: Job
+    workflow: str
+    version: int
+    principal: str = "local"
+    priority: int = 0
+    metadata: JsonObject = field(default_factory=dict)
+    replay_of: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionKey:
+    """A principal's own name for a submission. ``fingerprint`` is the hash of what is asked for under it."""
+
+    principal: str
+    key: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The jobs of a submission, in its order. ``again`` says that an earlier one under the same key wrote them."""
+
+    job_ids: tuple[UUID, ...]
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTaken:
+    """Something else was submitted under the key. Nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +137,11 @@ class Pulse(StrEnum):
 
 
 class Receipt(StrEnum):
-    """What became of a signal or of a request to cancel."""
+    """What became of a signal, or of a request to cancel, to pause or to go on."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
     FINAL = "final"
-    """The job has ended. Nothing was written."""
+    """The job has ended, or is about to by request. Nothing was written."""
     UNKNOWN = "unknown"
     """There is no such job."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from stepladder.models.records import Claim, Stamp
+    from stepladder.models.records import Claim, NewJob, Stamp
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.event import Event
     from stepladder.workflows.job import Attempt, Message
@@ -47,6 +47,27 @@ def plain(text: str | None) -> str | None:
     return None if text is None else _UNSTORABLE.sub("\ufffd", text)
 
 
+def new_job(new: NewJob) -> dict[str, object]:
+    """One row of the parameter of ``intake.SUBMIT``."""
+    job = new.job
+    return {
+        "id": str(job.id),
+        "lineage": str(job.lineage),
+        "replay_of": None if new.replay_of is None else str(new.replay_of),
+        "workflow": new.workflow,
+        "version": new.version,
+        "status": job.status,
+        "input": json_text(job.input),
+        "metadata": json_text(new.metadata),
+        "principal": new.principal,
+        "scopes": None if job.scopes is None else sorted(job.scopes),
+        "priority": new.priority,
+        "token_budget": job.token_budget,
+        "deadline_at": _time(job.deadline_at),
+        "created_at": _time(job.created_at),
+    }
+
+
 def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool) -> str:
     """The parameter of ``hot.COMMIT``. ValueError where an attempt is opened without a stamp."""
     job = step.job
@@ -64,7 +85,6 @@ def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool) -
         "result": _json(job.result),
         "tokens": job.tokens,
         "turn_count": job.turn_count,
-        "event_count": job.event_count,
         "due_at": _time(job.due_at),
         "deadline_at": _time(job.deadline_at),
         "messages": [_message(message) for message in step.messages],
@@ -73,7 +93,7 @@ def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool) -
         "opened": [] if step.opened is None else [_opened(step.opened, stamp)],
         "tool_calls": [_tool_call(visit) for visit in step.visits if isinstance(visit, ToolCall)],
         "waits": [_wait(visit) for visit in step.visits if isinstance(visit, Wait)],
-        "events": [_event(event) for event in step.events],
+        "events": [_event(nth, event) for nth, event in enumerate(step.events, 1)],
         "taken": None if step.taken is None else str(step.taken),
     }
     return json.dumps(record, ensure_ascii=False)
@@ -207,9 +227,9 @@ def _wait(wait: Wait) -> dict[str, object]:
     }
 
 
-def _event(event: Event) -> dict[str, object]:
+def _event(nth: int, event: Event) -> dict[str, object]:
     return {
-        "ordinal": event.ordinal,
+        "nth": nth,
         "kind": event.kind,
         "turn": event.turn,
         "attempt": event.attempt,

@@ -6,25 +6,39 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import psycopg
 
-from stepladder.models import hot
+from stepladder.models import hot, intake
 from stepladder.models.load import encode_raw, job_of, pending_of, signal_of
-from stepladder.models.records import Claim, Inbox, Publication, Pulse, Receipt, WorkflowRow
-from stepladder.models.rows import json_text, plain, step_json
+from stepladder.models.records import (
+    Claim,
+    Inbox,
+    KeyTaken,
+    NewJob,
+    Publication,
+    Pulse,
+    Receipt,
+    Submitted,
+    WorkflowRow,
+)
+from stepladder.models.rows import json_text, new_job, plain, step_json
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.event import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from stepladder.models.database import Connection, Database
-    from stepladder.models.records import Stamp
+    from stepladder.models.records import Stamp, SubmissionKey
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.job import Attempt, Job
     from stepladder.workflows.step import Step
+
+
+KEYS_KEPT_S = 24 * 3600.0
+"""For how long a submission under a key is known again."""
 
 
 class Store:
@@ -48,7 +62,7 @@ class Store:
         return Publication.ALREADY_PUBLISHED if same else Publication.DEFINITION_CHANGED
 
     async def workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
-        """The definition under that name and version; without a version, the highest."""
+        """The definition under that name and version; without a version, the highest that is not retired."""
         row = await self._database.row(_WORKFLOW, {"name": name, "version": version})
         return None if row is None else WorkflowRow(**row)
 
@@ -78,24 +92,25 @@ class Store:
         A job of higher ``priority`` is claimed first. Raises ``BadInputError`` for metadata that PostgreSQL cannot
         hold as ``jsonb`` (NUL in a text).
         """
+        await self.submit_many([NewJob(job, workflow, version, principal, priority, metadata or {}, replay_of)])
+        return job.id
+
+    async def submit_many(self, jobs: Sequence[NewJob], key: SubmissionKey | None = None) -> Submitted | KeyTaken:
+        """Writes new jobs as ``submit`` does, all of them or none. Under a ``key`` they are written once.
+
+        The same key and fingerprint again give the jobs of the first time, for ``KEYS_KEPT_S``; of several at once,
+        one writes, and the others wait for it.
+        """
         try:
-            await self._database.write(
-                hot.SUBMIT,
+            row = await self._database.row(
+                intake.SUBMIT,
                 {
-                    "id": job.id,
-                    "lineage": job.lineage,
-                    "replay_of": replay_of,
-                    "workflow": workflow,
-                    "version": version,
-                    "status": job.status,
-                    "input": json_text(job.input),
-                    "metadata": json_text(metadata or {}),
-                    "principal": principal,
-                    "scopes": None if job.scopes is None else sorted(job.scopes),
-                    "priority": priority,
-                    "token_budget": job.token_budget,
-                    "deadline_at": job.deadline_at,
-                    "created_at": job.created_at,
+                    "jobs": json_text([new_job(job) for job in jobs]),
+                    "job_ids": [new.job.id for new in jobs],
+                    "key_principal": None if key is None else key.principal,
+                    "key": None if key is None else key.key,
+                    "fingerprint": None if key is None else key.fingerprint,
+                    "kept_s": KEYS_KEPT_S,
                     "kind": EventKind.JOB_CREATED,
                 },
             )
@@ -103,7 +118,20 @@ class Store:
             raise BadInputError(
                 "The job's metadata hold a character that cannot be stored.", remedy="Take \\u0000 out of them."
             ) from None
-        return job.id
+        if key is None or row is None or row["written"] or not jobs:
+            return Submitted(tuple(new.job.id for new in jobs))
+        known = await self.submitted(key)
+        if known is None:  # the other one's key came to its end just now
+            return await self.submit_many(jobs, key)
+        return known
+
+    async def submitted(self, key: SubmissionKey) -> Submitted | KeyTaken | None:
+        """What was submitted under the key; None if nothing was, or too long ago."""
+        parameters = {"principal": key.principal, "key": key.key, "kept_s": KEYS_KEPT_S}
+        row = await self._database.row(intake.SUBMITTED, parameters)
+        if row is None:
+            return None
+        return Submitted(tuple(row["job_ids"]), again=True) if row["fingerprint"] == key.fingerprint else KeyTaken()
 
     async def claim(self, owner: str, lease_s: float, job_id: UUID | None = None) -> Claim | None:
         """Takes a job that is due and in nobody's hands: the one named, or else the first by priority and time.
@@ -122,7 +150,8 @@ class Store:
     ) -> bool:
         """Writes what came for an open attempt, before it is judged. Times are in milliseconds.
 
-        False if the job is in other hands: then nothing is written.
+        False if the worker has the job no longer: it is in other hands, and nothing is written; or it is paused, and
+        the answer is kept for whoever claims the job later.
         """
         body, encoding = encode_raw(arrival.body, streamed=arrival.streamed)
         common = {
@@ -191,7 +220,7 @@ class Store:
     async def signal(self, job_id: UUID, signal_id: UUID, name: str, payload: Json) -> Receipt:
         """Keeps a signal for the job, once by its id, and wakes the job if it waits."""
         row = await self._database.row(
-            hot.SIGNAL, {"job": job_id, "id": signal_id, "name": plain(name), "payload": json_text(payload)}
+            intake.SIGNAL, {"job": job_id, "id": signal_id, "name": plain(name), "payload": json_text(payload)}
         )
         match row:
             case {"kept": True}:
@@ -213,9 +242,36 @@ class Store:
 
     async def request_cancel(self, job_id: UUID) -> Receipt:
         """Asks for the job to end. Its worker learns of it with a heartbeat; in nobody's hands it is due at once."""
-        match await self._database.row(hot.CANCEL, {"job": job_id}):
+        match await self._database.row(intake.CANCEL, {"job": job_id}):
             case {"asked": True}:
                 return Receipt.ACCEPTED
+            case {"known": True}:
+                return Receipt.FINAL
+            case _:
+                return Receipt.UNKNOWN
+
+    async def sent_signal(self, job_id: UUID, signal_id: UUID) -> tuple[str, Json] | None:
+        """The name and the payload of a signal that came under this id."""
+        row = await self._database.row(intake.SIGNAL_SENT, {"job": job_id, "id": signal_id})
+        return None if row is None else (row["name"], row["payload"])
+
+    async def pause(self, job_id: UUID, by: str) -> Receipt:
+        """Pauses a job, in the name of ``by``: nobody claims it. A worker that has it finishes the attempt under way.
+
+        Its deadline stands still. ``FINAL`` if it has ended or is being cancelled.
+        """
+        return await self._switch(intake.PAUSE, EventKind.JOB_PAUSED, job_id, by)
+
+    async def unpause(self, job_id: UUID, by: str) -> Receipt:
+        """Lets a paused job go on where it was. ``DUPLICATE`` if it was not paused."""
+        return await self._switch(intake.UNPAUSE, EventKind.JOB_UNPAUSED, job_id, by)
+
+    async def _switch(self, statement: str, kind: EventKind, job_id: UUID, by: str) -> Receipt:
+        match await self._database.row(statement, {"job": job_id, "kind": kind, "data": json_text({"by": by})}):
+            case {"done": True}:
+                return Receipt.ACCEPTED
+            case {"already": True}:
+                return Receipt.DUPLICATE
             case {"known": True}:
                 return Receipt.FINAL
             case _:
@@ -254,8 +310,8 @@ ON CONFLICT (name, version) DO NOTHING
 """
 
 _WORKFLOW = """
-SELECT name, version, hash, document, created_at FROM workflows
-WHERE name = %(name)s AND version = COALESCE(%(version)s, version)
+SELECT name, version, hash, document, created_at, retired FROM workflows
+WHERE name = %(name)s AND (version = %(version)s::int OR %(version)s::int IS NULL AND NOT retired)
 ORDER BY version DESC LIMIT 1
 """
 

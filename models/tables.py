@@ -29,14 +29,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 from stepladder.models.columns import job_id, listed, metadata, moment, one_of, written_at
+from stepladder.models.revision import REVISION
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import CAUSES, Outcome, RungState
 from stepladder.schemas.tool import Effect
 
 __all__ = ["REVISION", "metadata"]
-
-REVISION = "0002"
-"""The migration that leads to these tables."""
 
 workflows = Table(
     "workflows",
@@ -45,6 +43,7 @@ workflows = Table(
     Column("version", Integer, nullable=False),
     Column("hash", Text, nullable=False),
     Column("document", JSON, nullable=False),
+    Column("retired", Boolean, nullable=False, server_default=text("false")),
     written_at("created_at"),
     PrimaryKeyConstraint("name", "version"),
 )
@@ -59,7 +58,9 @@ output_schemas = Table(
 )
 
 # ``due_at`` is the machine's own: it rests until then. ``wake_at`` is the queue's: when a worker should look, never if
-# null. ``fence`` rises with every change of hands, and who knows an older value can write nothing any more.
+# null. ``rung_at`` is when the broker was last told. ``fence`` rises with every change of hands, and who knows an older
+# value can write nothing any more. ``status`` is the machine's own as well: that a job is paused stands beside it, in
+# ``paused_at``, so that it goes on as what it was.
 jobs = Table(
     "jobs",
     metadata,
@@ -89,7 +90,9 @@ jobs = Table(
     Column("lease_owner", Text),
     moment("lease_until"),
     moment("wake_at"),
+    written_at("rung_at"),
     moment("due_at"),
+    moment("paused_at"),
     moment("deadline_at"),
     moment("created_at", required=True),
     moment("started_at"),
@@ -103,7 +106,30 @@ jobs = Table(
         name="finished",
     ),
 )
-Index("jobs_wake", jobs.c.priority.desc(), jobs.c.wake_at, postgresql_where=jobs.c.wake_at.is_not(None))
+Index(
+    "jobs_wake",
+    jobs.c.priority.desc(),
+    jobs.c.wake_at,
+    postgresql_where=text("wake_at IS NOT NULL AND paused_at IS NULL"),
+)
+Index("jobs_created", jobs.c.created_at, jobs.c.id)
+Index("jobs_workflow_created", jobs.c.workflow, jobs.c.created_at, jobs.c.id)
+Index("jobs_metadata", jobs.c.metadata, postgresql_using="gin", postgresql_ops={"metadata": "jsonb_path_ops"})
+Index("jobs_live", jobs.c.status, postgresql_where=jobs.c.finished_at.is_(None))
+Index("jobs_finished", jobs.c.finished_at, postgresql_where=jobs.c.finished_at.is_not(None))
+
+# Under which key a principal submitted which jobs. ``fingerprint`` is the hash of what was asked for.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("principal", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("job_ids", ARRAY(Uuid), nullable=False),
+    written_at("created_at"),
+    PrimaryKeyConstraint("principal", "key"),
+)
+Index("idempotency_keys_created", idempotency_keys.c.created_at)
 
 messages = Table(
     "messages",
@@ -186,6 +212,7 @@ attempts = Table(
     *(one_of(f"rung_{rung}", RungState) for rung in ("termination", "parse", "schema", "semantic")),
     CheckConstraint("(outcome IS NULL) = (judged_at IS NULL)", name="judged"),
 )
+Index("attempts_judged", attempts.c.judged_at, postgresql_where=attempts.c.judged_at.is_not(None))
 
 tool_calls = Table(
     "tool_calls",

@@ -46,12 +46,19 @@ class Lease:
                 await asyncio.wait((task,))
 
     async def beat(self, store: Store, claim: Claim) -> None:
-        """Renews the lease until it is lost."""
+        """Renews the lease until it is lost. A database that does not answer is asked again while the lease lasts."""
+        loop = asyncio.get_running_loop()
+        held_until = loop.time() + claim.lease_s
         while not self._lost.done():
             await asyncio.sleep(claim.lease_s / BEATS_PER_LEASE)
+            sent = loop.time()
             try:
-                pulse = await store.heartbeat(claim)
-            except UnreachableError:  # nobody knows who has the job now; the database will tell the one who asks next
+                async with asyncio.timeout_at(held_until):
+                    pulse = await store.heartbeat(claim)
+                held_until = sent + claim.lease_s
+            except UnreachableError:
+                pulse = Pulse.HELD if loop.time() < held_until else Pulse.LOST
+            except TimeoutError:
                 pulse = Pulse.LOST
             if pulse is Pulse.LOST:
                 self._lost.set_result(None)

@@ -68,6 +68,8 @@ class SliceEnd(StrEnum):
     FINISHED = "finished"
     RESTING = "resting"
     WAITING = "waiting"
+    HANDED_BACK = "handed_back"
+    """``is_over`` said so, between two turns: the job is due, and its last answer stored and not yet judged."""
     LOST = "lost"
     """The job fell into other hands on the way. Nothing was written after that."""
 
@@ -89,6 +91,10 @@ def owner_name() -> str:
 class Runner:
     """Runs slices of jobs. ``observe`` is called with every step that was committed, for those who watch.
 
+    ``is_over`` is asked of a job whenever an answer of the engine has been stored: that is the one moment at which no
+    request and no tool is under way and none is opened. If so, the job is handed back, and whoever claims it next
+    judges the answer and goes on.
+
     One runner serves any number of slices at once; it holds no state between them.
     """
 
@@ -100,6 +106,7 @@ class Runner:
     lease_s: float = LEASE_S
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     observe: Callable[[Step], None] = lambda _: None
+    is_over: Callable[[UUID], bool] = lambda _: False
 
     async def run_slice(self, job_id: UUID | None = None) -> Slice:
         """Claims a job (the one named, or the next that is due) and drives it as far as it goes now.
@@ -159,6 +166,9 @@ class Runner:
             if came is None or came is Pulse.LOST:
                 log.warning("job lost", fence=claim.fence)
                 return Slice(SliceEnd.LOST, job)
+            if isinstance(came, Judged) and self.is_over(job.id):
+                await self._hand_back(claim, None)
+                return Slice(SliceEnd.HANDED_BACK, job)
             trigger = Cancelled() if isinstance(came, Pulse) else came
 
     async def _commit(self, claim: Claim, machine: Machine, step: Step) -> bool:

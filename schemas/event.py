@@ -39,6 +39,10 @@ class EventKind(StrEnum):
     JOB_CANCELLED = "job_cancelled"
 
 
+FINAL = (EventKind.JOB_SUCCEEDED, EventKind.JOB_FAILED, EventKind.JOB_CANCELLED)
+"""With these a history ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """``ordinal`` counts from 1 within the job; ``data`` holds what the kind speaks of, in small."""

@@ -19,6 +19,7 @@ TABLES = {
         version integer NOT NULL,
         hash text NOT NULL,
         document json NOT NULL,
+        retired boolean NOT NULL DEFAULT false,
         created_at timestamptz NOT NULL DEFAULT now(),
         PRIMARY KEY (name, version)
     """,
@@ -60,7 +61,9 @@ TABLES = {
         lease_owner text,
         lease_until timestamptz,
         wake_at timestamptz,
+        rung_at timestamptz NOT NULL DEFAULT now(),
         due_at timestamptz,
+        paused_at timestamptz,
         deadline_at timestamptz,
         created_at timestamptz NOT NULL,
         started_at timestamptz,
@@ -70,6 +73,14 @@ TABLES = {
         CONSTRAINT jobs_finished_check CHECK (
             (finished_at IS NOT NULL) = (status IN ('succeeded', 'failed', 'cancelled'))
         )
+    """,
+    "idempotency_keys": """
+        principal text NOT NULL,
+        key text NOT NULL,
+        fingerprint text NOT NULL,
+        job_ids uuid[] NOT NULL,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        PRIMARY KEY (principal, key)
     """,
     "messages": """
         job_id uuid NOT NULL REFERENCES jobs (id),
@@ -194,7 +205,14 @@ TABLES = {
 }
 
 AFTERWARDS = (
-    "CREATE INDEX jobs_wake ON jobs (priority DESC, wake_at) WHERE wake_at IS NOT NULL",
+    "CREATE INDEX jobs_wake ON jobs (priority DESC, wake_at) WHERE wake_at IS NOT NULL AND paused_at IS NULL",
+    "CREATE INDEX jobs_created ON jobs (created_at, id)",
+    "CREATE INDEX jobs_workflow_created ON jobs (workflow, created_at, id)",
+    "CREATE INDEX jobs_metadata ON jobs USING gin (metadata jsonb_path_ops)",
+    "CREATE INDEX jobs_live ON jobs (status) WHERE finished_at IS NULL",
+    "CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL",
+    "CREATE INDEX attempts_judged ON attempts (judged_at) WHERE judged_at IS NOT NULL",
+    "CREATE INDEX idempotency_keys_created ON idempotency_keys (created_at)",
     """
     CREATE FUNCTION stepladder_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

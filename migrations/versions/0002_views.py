@@ -9,10 +9,12 @@ down_revision = "0001"
 
 JOB_OVERVIEW = """
 SELECT
-    jobs.id AS job_id, workflow, version, status, state, waiting_for, failure, failure_detail, input, result,
+    jobs.id AS job_id, workflow, version,
+    CASE WHEN paused_at IS NOT NULL AND finished_at IS NULL THEN 'paused' ELSE status END AS status,
+    state, waiting_for, failure, failure_detail, input, result,
     turn_count, (SELECT count(*) FROM attempts WHERE attempts.job_id = jobs.id) AS attempts, tokens, token_budget,
     priority, principal, metadata, created_at, started_at, finished_at, deadline_at, wake_at, lease_owner, lease_until,
-    replay_of, lineage
+    replay_of, lineage, paused_at, event_count
 FROM jobs
 """
 

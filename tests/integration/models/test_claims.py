@@ -164,7 +164,11 @@ async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(benc
     )
     assert await bench.commit(claim, step)
     after = await bench.dump()
-    assert {name for name in after if after[name] == before[name]} == {"workflows", "output_schemas"}
+    assert {name for name in after if after[name] == before[name]} == {
+        "workflows",
+        "output_schemas",
+        "idempotency_keys",
+    }
 
 
 async def test_an_answer_that_was_stored_survives_its_worker(bench: Bench) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepladder.models import hot
+from stepladder.models import hot, intake
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Inbox, Pulse, Receipt
 from stepladder.models.rows import step_json
@@ -106,7 +106,7 @@ async def test_a_signal_that_is_being_written_while_the_job_begins_to_wait_is_no
     claim = await bench.claim(job)
     async with await bench.connect() as sender:
         async with sender.transaction():
-            await sender.execute(hot.SIGNAL, {"job": job.id, "id": uuid7(), "name": "approval", "payload": "1"})
+            await sender.execute(intake.SIGNAL, {"job": job.id, "id": uuid7(), "name": "approval", "payload": "1"})
             committing = asyncio.create_task(bench.commit(claim, bench.waiting(claim, FAR)))
             await until(bench.somebody_waits_for_a_lock)
         assert await committing

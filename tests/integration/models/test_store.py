@@ -12,10 +12,10 @@ from stepladder.models.ids import uuid7
 from stepladder.models.records import Publication
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.errors import BadInputError, UnreachableError
-from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Outcome
-from stepladder.workflows.job import Job
+from stepladder.workflows.job import Job, Message
 from stepladder.workflows.step import Finished, Rest, Step
 
 from .conftest import NOW
@@ -99,9 +99,9 @@ async def test_a_step_that_breaks_a_rule_of_the_tables_writes_nothing(bench: Ben
     job = await bench.submit()
     claim = await bench.claim(job)
     before = await bench.dump()
-    twice = (Event(2, EventKind.JOB_STARTED), Event(2, EventKind.JOB_STARTED))
+    twice = (Message(1, 0, "system", "hi"), Message(1, 0, "system", "hi"))
     with pytest.raises(psycopg.errors.UniqueViolation):
-        await bench.commit(claim, Step(job, Rest(NOW), events=twice))
+        await bench.commit(claim, Step(job, Rest(NOW), messages=twice))
     with pytest.raises(psycopg.errors.CheckViolation):  # ended, and not yet over
         await bench.commit(claim, Step(replace(job, status=JobStatus.FAILED), Rest(NOW)))
     with pytest.raises(psycopg.errors.CheckViolation):  # over, and not yet ended

@@ -223,7 +223,7 @@ async def test_a_job_comes_back_as_the_machine_left_it(bench: Bench, job: Job) -
     await bench.submit(job)
     await play(bench, await bench.claim(job), job)
     claim = await bench.claim(job)
-    expected = remembered(job)
+    expected = replace(remembered(job), event_count=1)  # no step had one, and the store counts for itself
     assert claim.job == expected
     # 1 equals 1.0 and True in Python, and no two of them are the same JSON.
     assert repr(claim.job.visits) == repr(expected.visits)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from stepladder.models import hot
+from stepladder.models import hot, intake
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim, Stamp
 from stepladder.models.rows import json_text, plain, step_json
@@ -22,7 +22,11 @@ from stepladder.workflows.job import Attempt, Job, Message, ToolCall, Turn, Wait
 from stepladder.workflows.step import Finished, Step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-STATEMENTS = {name: statement for name, statement in vars(hot).items() if name.isupper() and not name.startswith("_")}
+STATEMENTS = {
+    name: statement
+    for name, statement in {**vars(hot), **vars(intake)}.items()
+    if name.isupper() and not name.startswith("_")
+}
 WRITTEN_ELSEWHERE = {"workflows", "output_schemas"}
 
 

@@ -41,7 +41,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
 
 def test_an_empty_variable_is_one_that_is_not_set(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (empty_folder / "stepladder.toml").write_text('model = "file"\n')
-    for name in ("MODEL", "DATABASE_URL", "LOG_LEVEL"):
+    for name in ("MODEL", "DATABASE_URL", "LOG_LEVEL", "BROKER_URL", "API_KEYS", "PORT"):
         monkeypatch.setenv(f"STEPLADDER_{name}", "")
     settings = load_settings()
     assert (settings.model, settings.database_url, settings.log_level) == ("file", None, None)
@@ -50,6 +50,8 @@ def test_an_empty_variable_is_one_that_is_not_set(empty_folder: Path, monkeypatc
 def test_secrets_show_themselves_only_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_ENGINE_API_KEY", "sk-1234")
     monkeypatch.setenv("STEPLADDER_DATABASE_URL", "postgresql://me:sesame@db/x")
+    monkeypatch.setenv("STEPLADDER_BROKER_URL", "redis://:sesame@broker/0")
+    monkeypatch.setenv("STEPLADDER_API_KEYS", '[{"name": "ci", "key": "sesame", "scopes": []}]')
     settings = load_settings()
     for shown in (repr(settings), str(settings), settings.model_dump_json(), f"{settings.model_dump()}"):
         assert "sk-1234" not in shown
@@ -80,3 +82,13 @@ def test_a_file_that_cannot_be_read_is_named(empty_folder: Path, text: str) -> N
     (empty_folder / "stepladder.toml").write_text(text)
     with pytest.raises(BadInputError, match=r"stepladder\.toml cannot be read"):
         load_settings()
+
+
+def test_the_api_is_for_this_machine_unless_somebody_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (load_settings().host, load_settings().port) == ("127.0.0.1", 8700)
+    monkeypatch.setenv("STEPLADDER_PORT", "tcp://10.0.0.1:8700")  # as Kubernetes sets it by itself
+    assert load_settings().port == 8700
+    monkeypatch.setenv("STEPLADDER_PORT", "65536")
+    with pytest.raises(BadInputError, match="STEPLADDER_PORT"):
+        load_settings()
+    assert load_settings(port=0).port == 0

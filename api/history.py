@@ -1,0 +1,134 @@
+"""Routes: what a job went through, turn by turn, event by event, and to the byte."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import structlog
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.parts import Parts, Reader, Wired
+from stepladder.api.problems import Mistake, invalid, not_found
+from stepladder.api.shapes import Turn
+from stepladder.api.specification import problems
+from stepladder.api.views import event_json, turn_json
+from stepladder.models.rows import json_text
+from stepladder.schemas.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stepladder.models.reads import EventRecord, Progress
+
+log = structlog.get_logger("stepladder.api")
+
+router = APIRouter(prefix="/v1", tags=["history"])
+
+STREAM = "text/event-stream"
+CHUNK = 500  # events read at once, so that a long history is never whole in memory
+RECONNECT_MS = 1000
+
+RAW: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The body, byte for byte", "content": {"application/octet-stream": {"schema": {}}}},
+    **problems(404),
+}
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The history, oldest first",
+        "content": {
+            "application/json": {
+                "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}},
+            },
+            STREAM: {"schema": {"type": "string"}, "example": "id: 1\nevent: job_created\ndata: {...}\n\n"},
+        },
+    },
+    204: {"description": "As a stream: the job has ended, and there is nothing after `Last-Event-ID`"},
+    **problems(404),
+}
+
+
+@router.get(
+    "/jobs/{job_id}/turns",
+    responses={200: {"model": list[Turn], "description": "Turns, with their attempts"}, **problems(404)},
+)
+async def get_turns(job_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+    """Every turn with every attempt, the open ones included."""
+    turns = await parts.reads.turns(job_id)
+    if not turns:
+        await parts.job(job_id)
+    return JsonAnswer([turn_json(turn) for turn in turns])
+
+
+@router.get("/attempts/{attempt_id}/raw", response_class=Response, responses=RAW)
+async def get_raw(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
+    """What the engine answered, as it came. Empty while nothing has come."""
+    body = await parts.reads.raw(attempt_id)
+    if body is None:
+        raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
+    headers = {"Content-Disposition": f'attachment; filename="attempt-{attempt_id}.bin"'}
+    return Response(body, media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/jobs/{job_id}/events", response_class=Response, responses=EVENTS)
+async def get_events(
+    request: Request,
+    job_id: UUID,
+    parts: Wired,
+    _: Reader,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="events behind this ordinal")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="of the list; a stream has no end")] = 1000,
+    last_event_id: Annotated[str | None, Header(description="the stream goes on behind this one")] = None,
+) -> Response:
+    """The history. As `text/event-stream` it follows the job until it ends; the event's `id` is its ordinal."""
+    job = await parts.job(job_id)
+    if STREAM not in request.headers.get("accept", ""):
+        return JsonAnswer([event_json(record) for record in await parts.reads.events(job_id, after, limit)])
+    behind = max(after, _ordinal(last_event_id))
+    if job.status.final and behind >= job.event_count:
+        return Response(status_code=204)  # by which a browser knows not to come back
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_follow(parts, job_id, behind), media_type=STREAM, headers=headers)
+
+
+def _ordinal(last_event_id: str | None) -> int:
+    if not last_event_id:
+        return 0
+    if last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10:
+        return int(last_event_id)
+    mistakes = [Mistake("it is the `id` of an event, a number", parameter="Last-Event-ID")]
+    raise invalid("the header Last-Event-ID cannot be used", mistakes, "leave it out to begin with the first event")
+
+
+async def _follow(parts: Parts, job_id: UUID, behind: int) -> AsyncIterator[bytes]:
+    """Events as they are written, a comment now and then, until the job has ended or the server is to.
+
+    A database that breaks ends the stream; the client comes back, and says how far it has read.
+    """
+    yield f"retry: {RECONNECT_MS}\n\n".encode()
+    try:
+        while not parts.watch.closed:
+            # Progress first: what a job that has ended by now has said is then all read.
+            progress = (await parts.reads.progress([job_id])).get(job_id)
+            while records := await parts.reads.events(job_id, behind, CHUNK):
+                behind = records[-1].event.ordinal
+                yield "".join(map(_framed, records)).encode()
+            if progress is None or progress.final:
+                return
+            if not await parts.watch.until(job_id, partial(_has_moved, behind), parts.heartbeat_s):
+                yield b": still here\n\n"
+    except UnreachableError as error:
+        log.warning("stream broken off", job=str(job_id), reason=str(error))
+
+
+def _has_moved(behind: int, progress: Progress) -> bool:
+    """The end counts as well: its event may have been read after a progress that did not know of it."""
+    return progress.final or progress.event_count > behind
+
+
+def _framed(record: EventRecord) -> str:
+    """JSON has no line breaks of its own, so that one line of data holds it."""
+    return f"id: {record.event.ordinal}\nevent: {record.event.kind}\ndata: {json_text(event_json(record))}\n\n"

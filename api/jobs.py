@@ -1,0 +1,193 @@
+"""Routes: submit jobs, list them, and see one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Request
+
+from stepladder.api import orders
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.body import MAX_BATCH_BYTES, read_json, shaped
+from stepladder.api.cursors import decode, encode
+from stepladder.api.orders import Batch, JobOrder
+from stepladder.api.parts import Lister, Parts, Reader, Wired, Writer
+from stepladder.api.problems import Mistake, invalid
+from stepladder.api.shapes import Job, JobPage, Jobs
+from stepladder.api.specification import answered, problems, takes
+from stepladder.api.views import job_json, wait_json
+from stepladder.models.listing import JobFilter, Place
+from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.outcomes import Outcome
+from stepladder.validation.parse import Parsed, parse
+
+if TYPE_CHECKING:
+    from stepladder.models.listing import Scalar
+    from stepladder.models.reads import Overview
+    from stepladder.models.records import Submitted
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+LONGEST_WAIT_S = 60.0
+MOST_LISTED = 500
+METADATA = "metadata."
+
+Key = Annotated[
+    str | None, Header(alias="Idempotency-Key", description="the same key and body again give the same jobs, for a day")
+]
+When = Annotated[str | None, Query(description="RFC 3339, such as 2026-01-31T12:30:00Z")]
+
+
+@router.post(
+    "",
+    status_code=202,
+    openapi_extra=takes(JobOrder),
+    responses={
+        202: answered(Job, "The job is written and due"),
+        200: answered(Job, "The key and the body came before: the same job"),
+        **problems(body=True),
+    },
+)
+async def submit_job(request: Request, parts: Wired, principal: Writer, idempotency_key: Key = None) -> JsonAnswer:
+    """Submit a job."""
+    body = await read_json(request)
+    key = orders.submission_key(principal, idempotency_key, "jobs", body)
+    done = await orders.known(parts, key)
+    if done is None:
+        order = shaped(JobOrder, body).order()
+        done = await orders.submit(parts, principal, [("", order)], key)
+    [job] = await _written(parts, done)
+    return JsonAnswer(job, _status(done), {"Location": f"/v1/jobs/{job['id']}"})
+
+
+@router.post(
+    "/batch",
+    status_code=202,
+    openapi_extra=takes(Batch),
+    responses={
+        202: answered(Jobs, "All jobs are written and due"),
+        200: answered(Jobs, "The key and the body came before: the same jobs"),
+        **problems(body=True),
+    },
+)
+async def submit_batch(request: Request, parts: Wired, principal: Writer, idempotency_key: Key = None) -> JsonAnswer:
+    """Submit up to 1,000 jobs, all or nothing."""
+    body = await read_json(request, MAX_BATCH_BYTES)
+    key = orders.submission_key(principal, idempotency_key, "batch", body)
+    done = await orders.known(parts, key)
+    if done is None:
+        batch = shaped(Batch, body)
+        wanted = [(f"/jobs/{nth}", order.order()) for nth, order in enumerate(batch.jobs)]
+        done = await orders.submit(parts, principal, wanted, key)
+    return JsonAnswer({"jobs": await _written(parts, done)}, _status(done))
+
+
+async def _written(parts: Parts, done: Submitted | None) -> list[dict[str, Any]]:
+    return [] if done is None else [job_json(job) for job in await parts.reads.overviews(done.job_ids)]
+
+
+def _status(done: Submitted | None) -> int:
+    return 200 if done is not None and done.again else 202
+
+
+@router.get("", responses={200: answered(JobPage, "A page of jobs, newest first"), **problems()})
+async def list_jobs(
+    request: Request,
+    parts: Wired,
+    _: Lister,
+    status: Annotated[list[JobStatus] | None, Query()] = None,
+    workflow: Annotated[list[str] | None, Query()] = None,
+    outcome: Annotated[list[Outcome] | None, Query(description="of any of its attempts")] = None,
+    failure: Annotated[list[Failure] | None, Query()] = None,
+    created_after: When = None,
+    created_before: When = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before")] = None,
+) -> JsonAnswer:
+    """List jobs, newest first. A filter given several times takes any of its values.
+
+    `metadata.KEY=VALUE` finds jobs by their metadata. Jobs that arrive meanwhile stand before the first page.
+    """
+    wanted = JobFilter(
+        status=tuple(status or ()),
+        workflow=tuple(_texts("workflow", workflow or [])),
+        outcome=tuple(outcome or ()),
+        failure=tuple(failure or ()),
+        created_after=_time("created_after", created_after),
+        created_before=_time("created_before", created_before),
+        metadata=_metadata(request),
+    )
+    filters = [(name, text) for name, text in request.query_params.multi_items() if name not in ("limit", "cursor")]
+    after = None if cursor is None else decode(cursor, filters)
+    jobs = await parts.reads.jobs(wanted, limit + 1, after)
+    more = len(jobs) > limit
+    last = jobs[limit - 1] if more else None
+    following = None if last is None else encode(Place(last.created_at, last.id), filters)
+    return JsonAnswer({"jobs": [job_json(job) for job in jobs[:limit]], "next_cursor": following})
+
+
+@router.get("/{job_id}", responses={200: answered(Job, "The job"), **problems(404)})
+async def get_job(
+    job_id: UUID,
+    parts: Wired,
+    _: Reader,
+    wait: Annotated[
+        float,
+        Query(
+            ge=0, le=86400, description=f"hold until the job ends, or for so many seconds, {LONGEST_WAIT_S:g} at most"
+        ),
+    ] = 0.0,
+) -> JsonAnswer:
+    """One job as it stands, with the wait that it is in."""
+    job = await parts.job(job_id)
+    if wait > 0 and not job.status.final:
+        await parts.watch.until(job_id, lambda progress: progress.final, min(wait, LONGEST_WAIT_S))
+        job = await parts.job(job_id)
+    return JsonAnswer(await with_wait(parts, job))
+
+
+async def with_wait(parts: Parts, job: Overview) -> dict[str, Any]:
+    """A job, and the wait that it is in."""
+    wait = await parts.reads.open_wait(job.id) if job.waiting_for is not None else None
+    return job_json(job) | {"wait": None if wait is None else wait_json(wait)}
+
+
+def _time(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        shown = text[:40]
+        hint = "; a + in a query is written %2B" if " " in text else ""
+        mistakes = [Mistake(f"{shown!r} is no time, such as 2026-01-31T12:30:00Z{hint}", parameter=name)]
+        raise invalid(f"the request has a wrong parameter: {name}", mistakes) from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def _metadata(request: Request) -> dict[str, tuple[Scalar, ...]]:
+    """Each key with what may stand there: the text itself, and the number or the truth that it spells."""
+    found: dict[str, list[Scalar]] = {}
+    for name, text in request.query_params.multi_items():
+        if name.startswith(METADATA):
+            _texts(name, [name, text])
+            found.setdefault(name.removeprefix(METADATA), []).extend(_spelled(text))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def _spelled(text: str) -> list[Scalar]:
+    parsed = parse(text.encode("utf-8", "replace"))
+    if isinstance(parsed, Parsed) and isinstance(parsed.value, bool | int | float):
+        return [text, parsed.value]
+    return [text]
+
+
+def _texts(name: str, texts: list[str]) -> list[str]:
+    if any("\0" in text for text in texts):
+        mistakes = [
+            Mistake("the character \\u0000 is in no text that jobs are found by", parameter=name.replace("\0", ""))
+        ]
+        raise invalid("the query has a text that cannot be looked for", mistakes)
+    return texts

@@ -1,0 +1,159 @@
+"""Problems (RFC 9457): what happened, where, and what to do next, for every error that a client can see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.schemas.errors import BadInputError, StepladderError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fastapi import FastAPI, Request
+
+    from stepladder.schemas.answer import Violation
+
+MEDIA_TYPE = "application/problem+json"
+BASE = "urn:stepladder:problem:"
+MOST_ERRORS = 100
+"""Of the places where a body is wrong; a batch of 1,000 jobs has more than anybody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One place where a request is wrong: a JSON pointer into its body, or else the name of a parameter."""
+
+    reason: str
+    pointer: str = ""
+    parameter: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        named = {} if self.parameter is None else {"parameter": self.parameter}
+        return {"pointer": self.pointer, "reason": self.reason} | named | dict(self.more)
+
+
+class ProblemError(Exception):
+    """The way out of a route. ``kind`` is the last word of the problem's ``type``, which programs may rely on."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        *,
+        remedy: str = "",
+        mistakes: Sequence[Mistake] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.remedy = remedy
+        self.mistakes = tuple(mistakes)
+        self.headers = dict(headers or {})
+
+    def answer(self) -> JsonAnswer:
+        errors = [mistake.as_json() for mistake in self.mistakes[:MOST_ERRORS]]
+        body = {
+            "type": BASE + self.kind,
+            "title": _title(self.kind),
+            "status": self.status,
+            "detail": self.detail,
+            "errors": errors,
+            "remedy": self.remedy,
+        }
+        if len(self.mistakes) > MOST_ERRORS:
+            body["error_count"] = len(self.mistakes)
+        return JsonAnswer(body, self.status, self.headers, media_type=MEDIA_TYPE)
+
+
+def _title(kind: str) -> str:
+    words = kind.replace("-", " ")
+    return words[0].upper() + words[1:]
+
+
+def not_found(what: str, remedy: str = "") -> ProblemError:
+    return ProblemError(404, "not-found", f"there is no {what}", remedy=remedy)
+
+
+def invalid(detail: str, mistakes: Sequence[Mistake], remedy: str = "") -> ProblemError:
+    return ProblemError(422, "invalid-request", detail, mistakes=mistakes, remedy=remedy)
+
+
+def mistakes_of(violations: Sequence[Violation], under: str = "") -> list[Mistake]:
+    """Where a schema is broken, by pointer into the body."""
+    return [Mistake(violation.reason, under + violation.pointer) for violation in violations]
+
+
+def of_error(error: StepladderError) -> ProblemError:
+    """A fault that the rooms below tell."""
+    if isinstance(error, UnreachableError):
+        return ProblemError(503, "unavailable", str(error), remedy=error.remedy, headers={"Retry-After": "1"})
+    if isinstance(error, BadInputError):
+        return ProblemError(422, "invalid-request", str(error), remedy=error.remedy)
+    return ProblemError(500, "internal-error", "something went wrong inside the server", remedy=error.remedy)
+
+
+def install(app: FastAPI) -> None:
+    """Turns every exception into a problem."""
+
+    @app.exception_handler(ProblemError)
+    async def tell(_: Request, error: ProblemError) -> JsonAnswer:
+        return error.answer()
+
+    @app.exception_handler(StepladderError)
+    async def tell_error(_: Request, error: StepladderError) -> JsonAnswer:
+        return of_error(error).answer()
+
+    @app.exception_handler(HTTPException)
+    async def tell_http(request: Request, error: HTTPException) -> JsonAnswer:
+        return _of_http(request, error).answer()
+
+    @app.exception_handler(RequestValidationError)
+    async def tell_parameters(_: Request, error: RequestValidationError) -> JsonAnswer:
+        return _of_parameters(error).answer()
+
+    @app.exception_handler(Exception)
+    async def tell_bug(request: Request, _: Exception) -> JsonAnswer:  # it is raised again, and ``shell`` logs it
+        return of_bug(request.state.request_id).answer()
+
+
+def of_bug(request_id: str) -> ProblemError:
+    detail = "something went wrong inside the server"
+    remedy = f"the server's log says more, under the request {request_id}"
+    return ProblemError(500, "internal-error", detail, remedy=remedy)
+
+
+def _of_http(request: Request, error: HTTPException) -> ProblemError:
+    headers = dict(error.headers or {})
+    match error.status_code:
+        case 404:
+            detail, remedy = f"there is nothing at {request.url.path}", "the routes are listed in /openapi.json"
+            return ProblemError(404, "not-found", detail, remedy=remedy)
+        case 405:
+            allowed = headers.get("Allow", "")
+            detail = f"{request.url.path} does not take {request.method}"
+            remedy = f"use {allowed}"
+            return ProblemError(405, "method-not-allowed", detail, remedy=remedy, headers=headers)
+        case status:
+            title = HTTPStatus(status).phrase
+            return ProblemError(status, title.lower().replace(" ", "-"), str(error.detail), headers=headers)
+
+
+def _of_parameters(error: RequestValidationError) -> ProblemError:
+    mistakes = []
+    for found in error.errors():
+        place, name = str(found["loc"][0]), str(found["loc"][1])
+        if place == "path" and found["type"].startswith("uuid"):
+            return not_found(f"{name.removesuffix('_id')} {str(found['input'])[:100]!r}", "ids are UUIDs")
+        mistakes.append(Mistake(found["msg"][0].lower() + found["msg"][1:], parameter=name))
+    listed = ", ".join(str(mistake.parameter) for mistake in mistakes)
+    return invalid(f"the request has wrong parameters: {listed}", mistakes, "mend them; nothing was done")

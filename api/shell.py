@@ -1,0 +1,122 @@
+"""What stands around every route: who asks, what is logged and counted, and that a bug is told as a problem."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+
+from stepladder.api.access import Principal
+from stepladder.api.problems import ProblemError, of_bug
+from stepladder.api.system import HEALTH
+from stepladder.models.ids import uuid7
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from stepladder.api.access import Access
+    from stepladder.api.metrics import Metrics
+
+log = structlog.get_logger("stepladder.api")
+
+NOBODY = Principal("nobody", frozenset())
+QUIET = (*HEALTH, "/metrics")  # asked for every few seconds, and of interest to nobody
+SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Shell:
+    """An ASGI application around the API's, which lets nobody in without a principal, and around the dashboard's.
+
+    The dashboard has all paths that are not the API's, and looks after its own logins.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics, dashboard: ASGIApp | None) -> None:
+        self._app = app
+        self._access = access
+        self._metrics = metrics
+        self._dashboard = dashboard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, send)
+        with structlog.contextvars.bound_contextvars(http_request=exchange.id):
+            try:
+                state = scope.setdefault("state", {})
+                state["request_id"] = exchange.id
+                if self._dashboard is not None and not _is_own(scope["path"]):
+                    await self._dashboard(scope, receive, exchange.send)
+                    return
+                state["principal"] = self._admit(scope)
+                await self._app(scope, receive, exchange.send)
+            except ProblemError as problem:
+                await exchange.refuse(problem, receive)
+            except Exception:
+                log.exception("request failed")
+                await exchange.refuse(of_bug(exchange.id), receive)
+            finally:
+                self._note(scope, exchange)
+
+    def _admit(self, scope: Scope) -> Principal:
+        if scope["path"] in HEALTH:
+            return NOBODY
+        client = scope.get("client")
+        return self._access.admit(Headers(scope=scope), None if client is None else client[0])
+
+    def _note(self, scope: Scope, exchange: _Exchange) -> None:
+        route = getattr(scope.get("route"), "path", "(none)")
+        method = scope["method"] if scope["method"] in METHODS else "(other)"
+        self._metrics.answered(method, route, exchange.status)
+        principal: Principal | None = scope.get("state", {}).get("principal")
+        say = log.debug if scope["path"] in QUIET else log.info
+        say(
+            "request",
+            method=scope["method"],
+            path=scope["path"][:LONGEST_PATH],  # without the query, in which people put what is nobody's business
+            status=exchange.status,
+            duration_ms=round((time.monotonic() - exchange.began) * 1000, 1),
+            principal=None if principal is None else principal.name,
+        )
+
+
+def _is_own(path: str) -> bool:
+    return path.startswith("/v1/") or path in ("/v1", "/metrics", "/openapi.json", *HEALTH)
+
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+LONGEST_PATH = 200
+
+
+class _Exchange:
+    """One request and its answer, to which headers are added on the way out."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.id = str(uuid7())
+        self.began = time.monotonic()
+        self.status = 0
+        self._scope = scope
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY.items():
+                headers.setdefault(name, value)
+            headers["X-Request-Id"] = self.id
+        await self._send(message)
+
+    async def refuse(self, problem: ProblemError, receive: Receive) -> None:
+        """Answers with a problem, unless an answer has begun."""
+        if not self.status:
+            await problem.answer()(self._scope, receive, self.send)

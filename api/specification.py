@@ -1,0 +1,70 @@
+"""What FastAPI cannot see for itself: bodies that are read by hand, and problems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stepladder.api import shapes
+from stepladder.api.problems import MEDIA_TYPE
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+    from pydantic.json_schema import JsonSchemaMode
+
+TITLES = {
+    400: "The body cannot be read",
+    401: "No key, or an unknown one",
+    403: "The key lacks a scope",
+    404: "There is no such thing",
+    405: "The route takes other methods",
+    408: "The body took too long",
+    409: "It does not fit what is there",
+    413: "The body is too large",
+    415: "The body is of another kind",
+    422: "Something in the request is wrong",
+    500: "A fault in the server",
+    503: "A server that is needed does not answer",
+}
+ALWAYS = (401, 403, 422, 500, 503)
+WITH_BODY = (400, 408, 413, 415)
+
+
+def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route may answer with, beside those that any route may."""
+    listed = sorted({*ALWAYS, *statuses, *(WITH_BODY if body else ())})
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": TITLES[status], "content": content} for status in listed}
+
+
+def answered(model: type[BaseModel], description: str) -> dict[str, Any]:
+    """A JSON answer of a shape."""
+    return {"model": model, "description": description}
+
+
+def takes(model: type[BaseModel]) -> dict[str, Any]:
+    """A JSON body of a shape, which the route reads itself."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def describe(app: FastAPI, bodies: tuple[type[BaseModel], ...]) -> dict[str, Any]:
+    """The whole specification (OpenAPI 3.1), made once."""
+    if app.openapi_schema is None:
+        spec = type(app).openapi(app)
+        schemas = spec.setdefault("components", {}).setdefault("schemas", {})
+        # FastAPI leaves every null out, those in examples, too: so each schema is written again.
+        seen = [getattr(shapes, name, None) for name in schemas]
+        known = [shape for shape in seen if isinstance(shape, type) and issubclass(shape, shapes.Shape)]
+        models: list[type[BaseModel]] = [*bodies, shapes.Problem, *known]
+        for model in models:
+            mode: JsonSchemaMode = "validation" if model in bodies else "serialization"
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}", mode=mode)
+            schemas |= schema.pop("$defs", {})
+            schemas[model.__name__] = schema
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        spec["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        spec["security"] = [{"key": []}]
+        app.openapi_schema = spec
+    return app.openapi_schema

@@ -1,0 +1,92 @@
+"""Routes: is it alive, is it ready, what does it count, who is the engine, what are the routes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.metrics import CONTENT_TYPE
+from stepladder.api.orders import Batch, JobOrder
+from stepladder.api.parts import Reader, Wired
+from stepladder.api.shapes import Engines, Event, Health, Readiness
+from stepladder.api.specification import answered, describe, problems
+from stepladder.api.views import engine_json
+from stepladder.schemas.errors import StepladderError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+log = structlog.get_logger("stepladder.api")
+
+router = APIRouter(tags=["system"])
+
+HEALTH = ("/healthz", "/readyz")
+"""What answers anybody, without a key."""
+
+CHECK_WITHIN_S = 5.0
+OPEN: dict[str, Any] = {"security": []}
+
+
+@router.get("/healthz", openapi_extra=OPEN, responses={200: answered(Health, "The process is alive")})
+async def is_alive() -> JsonAnswer:
+    """Whether the process answers at all."""
+    return JsonAnswer({"status": "ok"})
+
+
+@router.get(
+    "/readyz",
+    openapi_extra=OPEN,
+    responses={200: answered(Readiness, "Ready"), 503: answered(Readiness, "A server that is needed does not answer")},
+)
+async def is_ready(parts: Wired) -> JsonAnswer:
+    """Whether the database answers, and the engine where one is set."""
+    names = ["database"] + ([] if parts.identify is None else ["engine"])
+    asked = [_check(parts.reads.progress([]))] + ([] if parts.identify is None else [_check(parts.identify())])
+    found = await asyncio.gather(*asked)
+    # What exactly is wrong may name hosts and users, and this route answers anybody: the log has it.
+    checks = [
+        {"name": name, "ok": ok, "detail": "" if ok else "it does not answer; the log of the API says more"}
+        for name, ok in zip(names, found, strict=True)
+    ]
+    ready = all(found)
+    return JsonAnswer({"status": "ready" if ready else "not_ready", "checks": checks}, 200 if ready else 503)
+
+
+async def _check(question: Awaitable[object]) -> bool:
+    try:
+        async with asyncio.timeout(CHECK_WITHIN_S):
+            await question
+    except (StepladderError, TimeoutError) as error:
+        log.warning("not ready", reason=str(error) or "no answer in time")
+        return False
+    return True
+
+
+@router.get("/v1/engines", responses={200: answered(Engines, "The engine, as far as it is known"), **problems()})
+async def list_engines(parts: Wired, _: Reader) -> JsonAnswer:
+    """Who answers. Empty where this process knows of no engine; a 503 while the engine does not answer."""
+    engines = [] if parts.identify is None else [engine_json(await parts.identify())]
+    return JsonAnswer({"engines": engines})
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        **problems(),
+    },
+)
+async def get_metrics(parts: Wired, _: Reader) -> Response:
+    """Counts by outcome and cause, jobs by status, the queue's length and age."""
+    return Response(await parts.metrics.page(), headers={"Content-Type": CONTENT_TYPE})
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def get_specification(request: Request, _: Reader) -> JsonAnswer:
+    return JsonAnswer(describe(request.app, (JobOrder, Batch, Event)))

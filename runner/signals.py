@@ -1,0 +1,52 @@
+"""Whether a signal that somebody sends can be of use to its job, said before it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepladder.workflows.machine import WaitState
+from stepladder.workflows.waits import Refused, fitting, without_wait_id
+
+if TYPE_CHECKING:
+    from stepladder.schemas.answer import Violation
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import Wait
+    from stepladder.workflows.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The signal can never end the wait that is open, or any. ``violations`` are where it breaks the wait's schema."""
+
+    reason: str
+    violations: tuple[Violation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TooEarly:
+    """The job may wait for it later, in front of an irreversible tool; such a wait takes no signal from before."""
+
+    reason: str
+
+
+def refusal(machine: Machine, wait: Wait | None, name: str, payload: Json) -> Unfit | TooEarly | None:
+    """Why the signal is of no use; None if it is, now or in a wait to come. ``wait`` is the one that is open now."""
+    states = [state for state in machine.states.values() if isinstance(state, WaitState) and state.signal == name]
+    if not states:
+        known = dict.fromkeys(state.signal for state in machine.states.values() if isinstance(state, WaitState))
+        listed = ", ".join(known) or "no signal"
+        return Unfit(f"workflow {machine.name} {machine.version} never waits for {name}; it waits for {listed}")
+    state = next((state for state in states if wait is not None and state.name == wait.state), None)
+    if wait is not None and state is not None:
+        found = fitting(state, wait, payload)
+        return _unfit(state, found, payload) if isinstance(found, Refused) else None
+    if all(state.freezes for state in states):
+        return TooEarly(f"the job does not wait for {name} yet, and that wait takes no signal from before it began")
+    return None
+
+
+def _unfit(state: WaitState, refused: Refused, payload: Json) -> Unfit:
+    own = without_wait_id(payload) if isinstance(payload, Mapping) else payload
+    return Unfit(refused.reason, () if state.schema is None else state.schema.violations(own))

@@ -1,0 +1,120 @@
+"""A worker process's one asyncio loop, in a thread of its own, and what runs in it: slices, heartbeats, the sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import structlog
+
+from stepladder.runner.machines import Machines
+from stepladder.runner.runner import Runner
+from stepladder.tasks.bell import Bell
+from stepladder.tasks.shift import Shift
+from stepladder.tasks.sweep import sweep
+from stepladder.wiring.system import open_system
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from uuid import UUID
+
+    from celery import Celery
+
+    from stepladder.schemas.tool import Kit
+
+log = structlog.get_logger("stepladder.worker")
+
+CONCURRENCY = 400
+"""Jobs that one worker holds at once. An engine on one H100 wants 128 to 400 turns in flight."""
+
+DRAIN_S = 10.0
+_CLOSE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What a worker is given: its servers, the user's tools and rules, how many jobs at once, how long an end takes."""
+
+    database_url: str = field(repr=False)
+    broker_url: str = field(repr=False)
+    engine_url: str
+    kit: Kit
+    api_key: str | None = field(default=None, repr=False)
+    model: str | None = None
+    concurrency: int = CONCURRENCY
+    drain_s: float = DRAIN_S
+
+
+class Station:
+    """``with Station(post, app) as station`` opens everything; ``station.run_job`` may be called by any thread.
+
+    Entering raises what ``open_system`` raises. Leaving ends the slices first, and then closes everything.
+    """
+
+    def __init__(self, post: Post, app: Celery) -> None:
+        self._post = post
+        self._app = app
+        self._shift = Shift(post.concurrency)
+        self._ready: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="station", daemon=True)
+        self.ending = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(self._post.drain_s + _CLOSE_S)
+        if self._thread.is_alive():  # the interpreter would wait for that thread without end
+            log.error("a tool still runs, and is left behind with the process")
+            os._exit(1)
+
+    def run_job(self, job_id: UUID) -> None:
+        """One slice of the job, in the loop; returns when it is over. Never raises because of the job."""
+        asyncio.run_coroutine_threadsafe(self._shift.run(self._runner, job_id), self._loop).result()
+
+    def end(self) -> None:
+        """Begins to end the slices and returns at once; for a signal handler, too."""
+        self.ending = True
+        self._loop.call_soon_threadsafe(self._ending.set)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # whoever waits for this thread must learn of it
+            if not self._ready.done():
+                self._ready.set_exception(error)
+            else:
+                log.exception("the worker's loop has ended")
+                os._exit(1)  # its jobs go on in other workers as soon as their leases are over
+
+    async def _live(self) -> None:
+        post = self._post
+        self._loop = asyncio.get_running_loop()
+        self._ending, self._closing = asyncio.Event(), asyncio.Event()
+        async with (
+            open_system(post.database_url, post.engine_url, post.kit, api_key=post.api_key, model=post.model) as system,
+            Bell(self._app) as bell,
+        ):
+            self._runner = Runner(
+                system.store,
+                Machines(system.store, post.kit),
+                system.engine,
+                system.identity,
+                is_over=self._shift.is_over,
+            )
+            sweeping = asyncio.create_task(sweep(system.store, bell))
+            self._ready.set_result(None)
+            await self._ending.wait()
+            sweeping.cancel()
+            await self._shift.end(post.drain_s)
+            await self._closing.wait()  # until then messages still come, and find that the shift is over

@@ -1,0 +1,50 @@
+"""The sweep: looks every second for jobs that are due and that nobody was told of, or that nobody heard of."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+import structlog
+
+from stepladder.models.due import take_due
+from stepladder.schemas.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from stepladder.models.store import Store
+    from stepladder.tasks.bell import Bell
+
+log = structlog.get_logger("stepladder.sweep")
+
+EVERY_S = 1.0
+
+
+async def sweep(store: Store, bell: Bell, *, every_s: float = EVERY_S) -> None:
+    """Sweeps until it is cancelled. It runs in every worker; the jobs that one rings, the others leave alone."""
+    silent = False
+    while True:
+        # Up to a fifth less, so that workers that were started together do not sweep together for ever.
+        await asyncio.sleep(every_s * random.uniform(0.8, 1.0))  # noqa: S311 -- no secret
+        try:
+            await sweep_once(store, bell)
+            silent = False
+        except UnreachableError as error:
+            if not silent:
+                log.warning("database cannot be reached; the sweep goes on once it is back", reason=str(error))
+            silent = True
+        except Exception:
+            log.exception("sweep failed")  # a bug: other jobs must not wait for ever because of it
+
+
+async def sweep_once(store: Store, bell: Bell) -> int:
+    """Rings what is to be rung now, and says how many jobs that were. A broker that does not answer is left alone."""
+    waiting = await bell.waiting()
+    if waiting is None:
+        return 0
+    due = await take_due(store, queue_empty=waiting == 0)
+    if not due:
+        return 0
+    await bell.ring_many(due)
+    log.info("jobs rung", jobs=len(due), waiting=waiting)
+    return len(due)

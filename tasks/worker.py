@@ -1,0 +1,108 @@
+"""A worker process: Celery takes messages, its threads wait, and one loop does the work."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import structlog
+from celery.apps.worker import Worker
+from celery.signals import setup_logging
+from celery.worker import state
+
+from stepladder.tasks.app import RUN_JOB, make_app
+from stepladder.tasks.station import Post, Station
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from celery import Celery
+
+__all__ = ["Post", "work"]
+
+log = structlog.get_logger("stepladder.worker")
+_celery_state: Any = state  # its types know None alone
+
+
+def work(post: Post) -> int:
+    """Takes jobs until it is told to end; call it in the main thread. Gives the exit code.
+
+    A message that no Celery has made ends the process with 1, in good order: start it again.
+
+    SIGTERM or SIGINT: no more messages are taken, every job ends after the turn that it is at, within ``drain_s``
+    seconds, and is handed back. A second signal ends the process at once; its jobs go on elsewhere when their leases
+    are over.
+
+    Raises ``UnreachableError`` where the database or the engine does not answer, ``BadInputError`` for a URL that
+    cannot be used or a model that the engine does not serve. A broker that does not answer is waited for.
+    """
+    app = make_app(post.broker_url)
+    setup_logging.connect(_leave_logging_alone)
+    _forward_logs()
+    with Station(post, app) as station:
+        _register(app, station)
+        worker = _Worker(app, station, post.concurrency)
+        worker.start()
+    log.info("worker ended")
+    return int(worker.exitcode or 0)
+
+
+def _register(app: Celery, station: Station) -> None:
+    @app.task(name=RUN_JOB)
+    def run_job(job_id: object) -> None:
+        try:
+            wanted = UUID(str(job_id))
+        except ValueError:
+            log.warning("message names no job", argument=str(job_id)[:100])
+            return
+        station.run_job(wanted)
+
+
+class _Worker(Worker):
+    """Celery's, with signals that mean the jobs, and with our words."""
+
+    def __init__(self, app: Celery, station: Station, concurrency: int) -> None:
+        self._station = station
+        app.conf.worker_concurrency = concurrency
+        super().__init__(app=app, quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True)
+
+    def install_platform_tweaks(self, worker: object) -> None:
+        """In place of all of Celery's handlers."""
+        del worker
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self._on_signal)
+
+    def on_consumer_ready(self, consumer: Any) -> None:
+        super().on_consumer_ready(consumer)
+        log.info("worker ready", concurrency=self.app.conf.worker_concurrency)
+
+    def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
+        """However it came about: Celery waits for its threads, and they for whole jobs unless the slices are ended."""
+        self._station.end()
+        super().stop(in_sighandler, exitcode)
+
+    def _on_signal(self, signum: int, _frame: FrameType | None) -> None:
+        if self._station.ending:
+            os._exit(128 + signum)
+        self._station.end()
+        _celery_state.should_stop = os.EX_OK
+
+
+def _leave_logging_alone(**_: Any) -> None:
+    """Celery sets up the whole process's logging unless somebody listens to this signal."""
+
+
+class _Forward(logging.Handler):
+    """What libraries warn of, Celery above all, in our form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger(record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)
+
+
+def _forward_logs() -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [_Forward(logging.WARNING)]
+    logging.captureWarnings(capture=True)

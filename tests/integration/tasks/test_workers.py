@@ -1,0 +1,216 @@
+"""Workers as people run them: processes of their own, over a real PostgreSQL, a real Valkey and a scripted engine."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stepladder.embedded import valkey
+from stepladder.models.database import POOL_SIZE
+from stepladder.models.ids import uuid7
+from stepladder.schemas.errors import UnreachableError
+from stepladder.schemas.tool import Kit
+from stepladder.tasks.app import QUEUE, RUN_JOB, make_app
+from stepladder.tasks.station import Post, Station
+from stepladder.testing import Answer, Fault, wait_until
+from support.plant import PATIENT_S, always, chain, turn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from stepladder.testing import Line, RecordedRequest
+    from support.plant import Plant, Process
+
+    Open = Callable[..., AbstractContextManager[Plant]]
+
+SEVEN = {"n": 7}
+CONNECTIONS = """
+SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'stepladder'
+"""
+
+
+def hangs_at_first(request: RecordedRequest) -> Line:
+    """The first attempt of the first turn is never answered."""
+    return Fault("hang") if request.headers["x-request-id"].endswith("-1-1") else Answer(SEVEN)
+
+
+def held_by(plant: Plant, process: Process) -> int:
+    owners = [row["lease_owner"] or "" for row in plant.rows("SELECT lease_owner FROM jobs")]
+    return sum(owner.endswith(f":{process.popen.pid}") for owner in owners)
+
+
+async def test_two_hundred_jobs_run_side_by_side_over_one_small_pool(plant: Open) -> None:
+    with plant(**always(Answer(SEVEN, delay_s=0.5))) as p:
+        p.start_worker().wait_until_ready()
+        jobs = await p.submit(chain(5), 200)
+        most = 0
+
+        def all_done() -> bool:
+            nonlocal most
+            most = max(most, p.rows(CONNECTIONS)[0]["n"])
+            return p.statuses() == {"succeeded"}
+
+        wait_until(all_done, PATIENT_S, what="every job has succeeded")
+        asked = Counter(turn_of(request) for request in p.engine.requests)
+        assert asked == Counter(f"stepladder-{job}-{turn}" for job in jobs for turn in range(1, 6))
+        assert p.engine.peak_in_flight >= 50
+        assert 0 < most <= POOL_SIZE
+
+
+async def test_a_job_goes_on_elsewhere_when_its_worker_is_killed_in_mid_turn(plant: Open) -> None:
+    with plant(respond=hangs_at_first) as p:
+        killed = p.start_worker()
+        killed.wait_until_ready()
+        await p.submit(chain(2), 4)
+        wait_until(lambda: p.engine.in_flight == 4, PATIENT_S, what="four turns are under way")
+        p.start_worker().wait_until_ready()
+        assert held_by(p, killed) == 4
+        killed.popen.kill()
+        p.wait_until_all_succeeded()
+        lost = p.rows("SELECT DISTINCT cause FROM attempt_outcomes WHERE turn = 1 AND attempt = 1")
+        assert lost == [{"cause": "abandoned"}]
+
+
+async def test_what_a_flushed_broker_forgot_is_rung_again(plant: Open) -> None:
+    with plant(**always(Answer(SEVEN, delay_s=0.2))) as p:
+        p.start_worker(concurrency=2).wait_until_ready()
+        await p.submit(chain(2), 8)
+        wait_until(lambda: p.engine.in_flight == 2, PATIENT_S, what="the worker is busy")
+        p.broker.flushall()
+        p.wait_until_all_succeeded()
+        assert set(Counter(map(turn_of, p.engine.requests)).values()) == {1}
+
+
+async def test_a_job_whose_ring_was_lost_is_found(plant: Open) -> None:
+    with plant(**always(SEVEN)) as p:
+        p.start_worker().wait_until_ready()
+        await p.submit(chain(1), ring=False)
+        p.wait_until_all_succeeded()
+
+
+async def test_messages_that_mean_nothing_do_no_harm(plant: Open) -> None:
+    with plant(**always(SEVEN)) as p:
+        worker = p.start_worker()
+        worker.wait_until_ready()
+        app = make_app(p.broker_url)
+        with app.producer_or_acquire() as producer:
+            for arguments in ([str(uuid7())], ["no id"], [None], [{"job": 1}], [], ["one", "too many"]):
+                app.send_task(RUN_JOB, args=arguments, producer=producer)
+            app.send_task("stepladder.no_such_task", producer=producer)
+            producer.publish({"no": "task"}, exchange="", routing_key=QUEUE)
+            producer.publish(
+                pickle.dumps(SEVEN),
+                serializer=None,
+                content_type="application/x-python-serialize",
+                content_encoding="binary",
+                exchange="",
+                routing_key=QUEUE,
+            )
+        wait_until(lambda: p.broker.llen(QUEUE) == 0, PATIENT_S, what="everything is taken")
+        await p.submit(chain(1))
+        p.wait_until_all_succeeded()
+        assert worker.popen.poll() is None
+        assert worker.end() == 0
+
+
+async def test_what_no_celery_has_made_ends_a_worker_in_good_order(plant: Open) -> None:
+    with plant(**always(Answer(SEVEN, delay_s=0.5))) as p:
+        worker = p.start_worker()
+        worker.wait_until_ready()
+        await p.submit(chain(2), 3)
+        wait_until(lambda: p.engine.in_flight == 3, PATIENT_S, what="three turns are under way")
+        p.broker.lpush(QUEUE, b"\xff no JSON")
+        assert worker.popen.wait(PATIENT_S) == 1
+        p.start_worker().wait_until_ready()
+        p.wait_until_all_succeeded()
+        assert len(p.engine.requests) == 6
+
+
+async def test_a_worker_waits_for_its_broker_and_comes_back_to_it(plant: Open, tmp_path: Path) -> None:
+    with plant(**always(SEVEN)) as p:
+        path = tmp_path / "later.sock"
+        p.broker_url = f"redis+socket://{path}"
+        worker = p.start_worker()
+        wait_until(lambda: worker.has_said("consumer: Cannot connect"), PATIENT_S, what="the worker misses its broker")
+        with broker_at(path):
+            worker.wait_until_ready()
+            await p.submit(chain(1))
+            p.wait_until_all_succeeded()
+        await p.submit(chain(1), ring=False)
+        with broker_at(path):
+            p.wait_until_all_succeeded()
+        assert worker.end() == 0
+
+
+@contextmanager
+def broker_at(path: Path) -> Iterator[None]:
+    settings = ["--port", "0", "--save", "", "--unixsocket", str(path)]
+    with subprocess.Popen([valkey.program(), *settings], stdout=subprocess.DEVNULL) as server:
+        try:
+            yield
+        finally:
+            server.kill()
+            path.unlink(missing_ok=True)
+
+
+async def test_sigterm_ends_after_the_turn_with_its_answer_kept(plant: Open) -> None:
+    with plant(**always(Answer(SEVEN, delay_s=0.5))) as p:
+        worker = p.start_worker()
+        worker.wait_until_ready()
+        await p.submit(chain(3), 5)
+        wait_until(lambda: p.engine.in_flight == 5, PATIENT_S, what="five turns are under way")
+        assert worker.end() == 0
+        assert p.engine.aborted == []
+        assert p.rows("SELECT DISTINCT lease_owner, wake_at <= now() AS due FROM jobs") == [
+            {"lease_owner": None, "due": True}
+        ]
+        assert p.rows("SELECT count(*) AS n FROM attempts WHERE arrived_at IS NULL") == [{"n": 0}]
+        p.start_worker().wait_until_ready()
+        p.wait_until_all_succeeded()
+        assert len(p.engine.requests) == 15
+
+
+async def test_a_turn_that_does_not_end_is_broken_off_and_asked_again_elsewhere(plant: Open) -> None:
+    with plant(respond=hangs_at_first) as p:
+        worker = p.start_worker(drain_s=0.3)
+        worker.wait_until_ready()
+        await p.submit(chain(1))
+        wait_until(lambda: p.engine.in_flight == 1, PATIENT_S, what="a turn is under way")
+        assert worker.end(signal.SIGINT) == 0
+        assert p.rows("SELECT lease_owner, status FROM jobs") == [{"lease_owner": None, "status": "running"}]
+        p.start_worker().wait_until_ready()
+        p.wait_until_all_succeeded()
+
+
+async def test_a_second_signal_ends_a_worker_at_once(plant: Open) -> None:
+    with plant(respond=hangs_at_first) as p:
+        worker = p.start_worker(drain_s=1_000.0)
+        worker.wait_until_ready()
+        await p.submit(chain(1))
+        wait_until(lambda: p.engine.in_flight == 1, PATIENT_S, what="a turn is under way")
+        worker.popen.send_signal(signal.SIGTERM)
+        wait_until(lambda: worker.has_said("ending after the turns under way"), PATIENT_S, what="the worker ends")
+        assert worker.end() == 128 + signal.SIGTERM
+
+
+async def test_a_password_is_not_logged(plant: Open) -> None:
+    with plant(**always(SEVEN)) as p:
+        p.broker_url = "redis://:secret-word@127.0.0.1:1/0"
+        worker = p.start_worker(api_key="secret-key")
+        wait_until(lambda: worker.has_said("consumer: Cannot connect"), PATIENT_S, what="the worker complains")
+        assert worker.end() == 0
+        assert "secret" not in worker.path.read_text()
+
+
+def test_a_worker_without_an_engine_does_not_start(database_url: str, broker_url: str) -> None:
+    post = Post(database_url, broker_url, "http://127.0.0.1:1/v1", Kit({}, {}))
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"), Station(post, make_app(broker_url)):
+        pass
