@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
-from stepladder.wiring.app import read_text
+from stepladder.wiring.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,30 @@ def parse_signals(flags: Sequence[str]) -> dict[str, list[Json]]:
             raise BadInputError(message, remedy='write --signal NAME=JSON, e.g. approval=\'{"action": "approve"}\'')
         answers.setdefault(name, []).append(parse_json(text, "--signal"))
     return answers
+
+
+def parse_pairs(flags: Sequence[str], flag: str) -> dict[str, str]:
+    """``NAME=TEXT`` each. Raises ``BadInputError`` for one without a name, and for a name given twice."""
+    pairs: dict[str, str] = {}
+    for text in flags:
+        name, equals, value = text.partition("=")
+        if not equals or not name or name in pairs:
+            what = "is given twice" if name in pairs else "is no NAME=VALUE"
+            raise BadInputError(f"{flag} {text!r} {what}", remedy=f"write {flag} NAME=VALUE, once for each name")
+        pairs[name] = value
+    return pairs
+
+
+def parse_time(text: str | None, flag: str) -> datetime | None:
+    """RFC 3339; a time without a zone is UTC. Raises ``BadInputError`` naming the flag."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        remedy = f"write {flag} 2026-01-31 or {flag} 2026-01-31T12:30:00Z"
+        raise BadInputError(f"{flag}: {text!r} is no time", remedy=remedy) from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
 
 
 def parse_job_id(text: str) -> UUID:

@@ -9,7 +9,6 @@ import typer
 
 from stepladder.cli.output import Exit, console, escape, say_json
 from stepladder.schemas.finding import BadDocumentError
-from stepladder.wiring.app import load_kit, load_machine
 from stepladder.wiring.settings import load_settings
 
 
@@ -19,6 +18,8 @@ def lint(
     as_json: Annotated[bool, typer.Option("--json", help="findings as JSON")] = False,
 ) -> None:
     """Check a workflow document. Exit code 1 if it has errors."""
+    from stepladder.wiring.app import load_kit, load_machine
+
     kit = load_kit(load_settings(app=app).app, document)
     try:
         machine, findings = load_machine(document, kit)

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from stepladder.cli import database, lint, run, show
+from stepladder.cli import api, control, database, jobs, lint, run, show, submit, up, watch, worker
 from stepladder.cli.output import Exit, complain, console
 from stepladder.schemas.errors import StepladderError
 
@@ -17,10 +17,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("up")(up.up)
 app.command("run")(run.run)
-app.command("show")(show.show)
 app.command("lint")(lint.lint)
+app.command("publish")(submit.publish)
+app.command("submit")(submit.submit)
+app.command("jobs")(jobs.jobs)
+app.command("show")(show.show)
+app.command("watch")(watch.watch)
+app.command("signal")(control.signal)
+app.command("cancel")(control.cancel)
+app.command("pause")(control.pause)
+app.command("unpause")(control.unpause)
+app.command("worker")(worker.worker)
+app.command("api")(api.api)
 app.command("migrate")(database.migrate)
+app.command("db-url")(database.db_url)
 app.command("psql", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(database.psql)
 
 
@@ -33,3 +45,7 @@ def main() -> None:
     except KeyboardInterrupt:
         console(error=True).print("interrupted")
         sys.exit(Exit.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -29,6 +29,7 @@ class Exit(IntEnum):
 
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+SHORT = 100  # characters of a text of others, within a line of ours
 WIDTH = 100  # of tables that go to a file or another program
 
 
@@ -45,18 +46,23 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def shorten(text: str, most: int = SHORT) -> str:
+    """The beginning of a text, marked where it was cut."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def escape(text: str) -> str:
     """The same for a text that stands in markup."""
     return markup.escape(printable(text))
 
 
-def say_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=_spelled)
+def say_json(value: Any, *, indent: int | None = 2) -> None:
+    """One JSON document on standard output; without ``indent`` it is one line."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_spelled)
     try:
         text.encode(sys.stdout.encoding)
     except UnicodeEncodeError:  # half of a surrogate pair, or a terminal of another alphabet
-        text = json.dumps(value, indent=2, default=_spelled)
+        text = json.dumps(value, indent=indent, default=_spelled)
     print(text, flush=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from stepladder.cli.output import escape
+from stepladder.cli.output import escape, shorten
 from stepladder.schemas.event import EventKind
 from stepladder.workflows.step import Ask, Await, AwaitSettlement, Finished, Rest, RunTool
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from stepladder.schemas.event import Event
     from stepladder.workflows.job import Attempt
     from stepladder.workflows.step import Step
-
-SHORT = 100
 
 
 class Progress:
@@ -69,7 +67,7 @@ class Progress:
 
 
 def _short(text: str) -> str:
-    return escape(text if len(text) <= SHORT else text[: SHORT - 1] + "…")
+    return escape(shorten(text))
 
 
 def _busy(step: Step) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli import view
 from stepladder.cli.arguments import parse_job_id
 from stepladder.cli.output import console, say_json
 from stepladder.schemas.errors import BadInputError
-from stepladder.wiring import servers
 from stepladder.wiring.settings import load_settings
-from stepladder.wiring.system import open_store
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from stepladder.cli.desk import Desk
+    from stepladder.models.reads import Overview, TurnRecord
 
 
 def show(
@@ -26,21 +25,20 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
     """Show a job: its turns, their attempts, and what was wrong with each answer."""
+    from stepladder.cli import view
+    from stepladder.cli.desk import at_desk
+
     job_id = parse_job_id(job)
-    with servers.database(load_settings(), lambda _: None) as url:
-        asyncio.run(_show(url, job_id, turn, raw=raw, as_json=as_json))
-
-
-async def _show(url: str, job_id: UUID, turn: int | None, *, raw: bool, as_json: bool) -> None:
-    async with open_store(url) as (_, reads):
-        overview = await reads.overview(job_id)
-        if overview is None:
-            remedy = 'list them: stepladder psql -c "SELECT job_id, workflow, status FROM job_overview"'
-            raise BadInputError(f"there is no job {job_id}", remedy=remedy)
-        turns = [one for one in await reads.turns(job_id) if turn is None or one.ordinal == turn]
-    if turn is not None and not turns:
-        raise BadInputError(f"job {job_id} has no turn {turn}", remedy=f"it has {overview.turn_count}")
+    overview, turns = at_desk(load_settings(), lambda desk: _found(desk, job_id, turn))
     if as_json:
         say_json(view.as_json(overview, turns))
     else:
         view.print_job(console(), overview, turns, raw=raw)
+
+
+async def _found(desk: Desk, job_id: UUID, turn: int | None) -> tuple[Overview, list[TurnRecord]]:
+    overview = await desk.job(job_id)
+    turns = [one for one in await desk.reads.turns(job_id) if turn is None or one.ordinal == turn]
+    if turn is not None and not turns:
+        raise BadInputError(f"job {job_id} has no turn {turn}", remedy=f"it has {overview.turn_count}")
+    return overview, turns

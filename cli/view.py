@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from stepladder.cli.output import escape, printable
+from stepladder.cli.output import escape, printable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,14 @@ def print_job(out: Console, job: Overview, turns: Sequence[TurnRecord], *, raw: 
     if job.result is not None:
         out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
     out.print(f"{job.turn_count} turns, {job.attempts} attempts, {job.tokens} tokens")
+
+
+def print_end(out: Console, job: Overview) -> None:
+    """How a job ended, without its turns."""
+    failure = "" if job.failure is None else f": {job.failure}, {escape(shorten(job.failure_detail or ''))}"
+    out.print(f"job {job.id} {coloured(job.status)}{failure}")
+    if job.result is not None:
+        out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
 
 
 def turns_table(turns: Sequence[TurnRecord]) -> Table:
@@ -88,16 +96,49 @@ def rungs(attempt: AttemptRecord) -> str:
 
 def answer(attempt: AttemptRecord) -> str:
     text = "" if attempt.content is None else " ".join(attempt.content.decode(errors="replace").split())
-    return text if len(text) <= 200 else text[:199] + "…"
+    return shorten(text, 200)
+
+
+def jobs_table(jobs: Sequence[Overview]) -> Table:
+    """One row a job, within a hundred columns."""
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    for name in ("id", "created (UTC)", "status", "turns"):
+        table.add_column(name, justify="right" if name == "turns" else "left", no_wrap=True)
+    table.add_column("workflow", ratio=1, no_wrap=True, overflow="ellipsis")  # the two that give way
+    table.add_column("where", ratio=1, no_wrap=True, overflow="ellipsis")
+    for job in jobs:
+        table.add_row(
+            str(job.id),
+            f"{job.created_at:%y-%m-%d %H:%M}",
+            coloured(job.status),
+            str(job.turn_count),
+            escape(f"{job.workflow} {job.version}"),
+            escape(_where(job)),
+        )
+    return table
+
+
+def _where(job: Overview) -> str:
+    """Why it failed, what it waits for, or the state that it is in."""
+    if job.failure is not None:
+        return job.failure
+    if job.waiting_for is not None:
+        return f"for {job.waiting_for}"
+    return "" if job.status.final else job.state or ""
 
 
 def as_json(job: Overview, turns: Sequence[TurnRecord]) -> dict[str, Any]:
     """The same as one JSON document, in the words of the HTTP API."""
+    return job_json(job) | {"turns": [turn_json(turn) for turn in turns]}
+
+
+def job_json(job: Overview) -> dict[str, Any]:
     names = (
         "id", "workflow", "version", "status", "state", "waiting_for", "failure", "failure_detail", "input", "result",
-        "turn_count", "tokens", "created_at", "finished_at", "replay_of",
+        "turn_count", "attempts", "tokens", "priority", "metadata", "created_at", "started_at", "finished_at",
+        "deadline_at", "replay_of",
     )  # fmt: skip
-    return {name: getattr(job, name) for name in names} | {"turns": [turn_json(turn) for turn in turns]}
+    return {name: getattr(job, name) for name in names} | {"degraded": None}
 
 
 def turn_json(turn: TurnRecord) -> dict[str, Any]:

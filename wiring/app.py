@@ -13,6 +13,8 @@ from stepladder.schemas.document import Workflow
 from stepladder.schemas.errors import BadInputError, StepladderError
 from stepladder.schemas.finding import BadDocumentError, Severity
 from stepladder.sdk.kit import registered
+from stepladder.wiring.files import read_text
+from stepladder.wiring.note import read_note
 from stepladder.workflows.compile import compile_workflow
 from stepladder.workflows.load import Loaded, load_document, placed
 
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
     from stepladder.schemas.finding import Finding
     from stepladder.schemas.source import Source
     from stepladder.schemas.tool import Kit
+    from stepladder.wiring.settings import Settings
     from stepladder.workflows.machine import Machine
-
-MAX_DOCUMENT_BYTES = 4_000_000
 
 
 def load_kit(app: str | None, document: str | None = None) -> Kit:
@@ -39,19 +40,28 @@ def load_kit(app: str | None, document: str | None = None) -> Kit:
     return registered()
 
 
+def kit_of(settings: Settings, document: str | None = None) -> Kit:
+    """The same by the settings; where they name no module, by what a running ``stepladder up`` was given."""
+    note = None if settings.app is not None else read_note(settings.home)
+    if note is None or note.app is None or note.folder is None:
+        return load_kit(settings.app, document)
+    _import(note.app, Path(note.folder))
+    return load_kit(None, document)
+
+
 def _module_and_name(document: str) -> tuple[str | None, str]:
     module, _, name = document.partition(":")
     return (module, name) if name and not Path(document).exists() else (None, "")
 
 
-def _import(app: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def _import(app: str, folder: Path | None = None) -> ModuleType:
+    here = folder or Path.cwd()
+    if str(here) not in sys.path:
+        sys.path.insert(0, str(here))
     try:
         if not app.endswith(".py"):
             return importlib.import_module(app)
-        path = Path(app).resolve()
+        path = (here / app).resolve()
         name = "stepladder_app_" + "_".join(path.with_suffix("").parts[1:])
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None or not path.is_file():
@@ -72,22 +82,6 @@ def _place(error: BaseException) -> str:
     ours = (__file__, importlib.__file__)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours and f.filename[0] != "<"]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-
-
-def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
-    """A text file. Raises ``BadInputError`` for one that is missing, too large, or no UTF-8."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}"
-        raise BadInputError(message, remedy="name a file that is there") from None
-    if len(content) > most:
-        raise BadInputError(f"{path} is larger than {most:,} bytes", remedy="name a smaller file")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path} is no UTF-8 text: byte {error.start}", remedy="save it as UTF-8") from None
 
 
 def load_machine(document: str, kit: Kit) -> tuple[Machine, tuple[Finding, ...]]:

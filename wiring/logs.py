@@ -49,6 +49,11 @@ def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
     )
 
 
+def say(event: str, **words: object) -> None:
+    """A line of the process's own, at ``info``."""
+    structlog.get_logger("stepladder").info(event, **words)
+
+
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A structlog processor: values of secret names, and passwords inside URLs, never reach the renderer."""
     for name, value in event.items():

@@ -6,30 +6,112 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from stepladder.embedded import llama, model, postgres
-from stepladder.models import migrate
+from stepladder.schemas.errors import BadInputError, UnreachableError
+from stepladder.wiring.note import read_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepladder.wiring.settings import Settings
 
+# What starts servers is imported where it is used: most commands find them running.
+
 Say = Callable[[str], None]
 
 
 @contextmanager
 def database(settings: Settings, say: Say) -> Iterator[str]:
-    """The URL of a PostgreSQL. An embedded one is started under ``settings.home``, brought up to date, and stopped.
+    """The URL of a PostgreSQL. An embedded one is started under ``settings.home`` unless it runs there already, is
+    brought up to date, and stops with the last process that uses it.
 
     Raises ``UnreachableError`` where it cannot be started.
     """
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()
         return
+    from stepladder.embedded import postgres
+
     say(f"starting PostgreSQL under {settings.home}")
     with postgres.running(settings.home) as url:
-        migrate.upgrade(url)
+        ensure_tables(url)
         yield url
+
+
+def ensure_tables(url: str) -> None:
+    """Brings the tables up to date where they are not. Raises as ``migrate.upgrade`` does."""
+    from stepladder.models.revision import REVISION
+
+    if _revision(url) != REVISION:
+        from stepladder.models import migrate
+
+        migrate.upgrade(url)
+
+
+def _revision(url: str) -> str | None:
+    """Asked by hand: to load what migrates takes longer than most commands take in all."""
+    import psycopg
+
+    from stepladder.models.database import SETTINGS, reaching
+
+    with reaching(url), psycopg.connect(url, autocommit=True, **SETTINGS) as connection:
+        found = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchone()
+        if found is None or not found[0]:
+            return None
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return None if row is None else str(row[0])
+
+
+def running_database(settings: Settings) -> str:
+    """The URL of the PostgreSQL that is set, or that runs at the moment. Starts nothing.
+
+    Raises ``UnreachableError`` where none runs.
+    """
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    from stepladder.embedded import postgres
+
+    url = postgres.current_url(settings.home)
+    if url is None:
+        raise UnreachableError(
+            f"no PostgreSQL runs under {settings.home} at the moment, and STEPLADDER_DATABASE_URL is not set",
+            remedy="start it with `stepladder up`, or look into it with `stepladder psql`, which starts it for itself",
+        )
+    return url
+
+
+@contextmanager
+def broker(settings: Settings, say: Say) -> Iterator[str]:
+    """The URL of a broker. Without one, a Valkey runs under ``settings.home`` until the block is left.
+
+    Raises ``UnreachableError`` where it cannot be started.
+    """
+    if settings.broker_url is not None:
+        yield settings.broker_url.get_secret_value()
+        return
+    from stepladder.embedded import valkey
+
+    say(f"starting Valkey under {settings.home}")
+    with valkey.running(settings.home) as url:
+        yield url
+
+
+def running_broker(settings: Settings) -> str | None:
+    """The URL of the broker that is set, or that a running ``stepladder up`` has. None if there is none."""
+    if settings.broker_url is not None:
+        return settings.broker_url.get_secret_value()
+    note = read_note(settings.home)
+    return None if note is None else note.broker_url
+
+
+def needed_broker(settings: Settings) -> str:
+    """The same, for who cannot do without. Raises ``BadInputError`` where there is none."""
+    url = running_broker(settings)
+    if url is None:
+        raise BadInputError(
+            "no broker is set, and no `stepladder up` runs here that has one",
+            remedy="set STEPLADDER_BROKER_URL to a Redis or Valkey, such as redis://:PASSWORD@HOST:6379/0",
+        )
+    return url
 
 
 @contextmanager
@@ -41,6 +123,8 @@ def engine(settings: Settings, say: Say) -> Iterator[str]:
     if settings.engine_url is not None:
         yield settings.engine_url
         return
+    from stepladder.embedded import llama, model
+
     path = model.ensure_model(announce=say)
     say("loading the small model")
     with llama.running(path, settings.home / "engine.log") as url:

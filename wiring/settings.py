@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from stepladder.schemas.errors import BadInputError
 
 CONFIGURATION_FILE = "stepladder.toml"
 PREFIX = "STEPLADDER_"
+PORT = 8700
 
 
 class Settings(BaseSettings):
@@ -24,14 +25,25 @@ class Settings(BaseSettings):
     )
 
     database_url: SecretStr | None = Field(None, description="PostgreSQL; without it, one runs under `home`")
+    broker_url: SecretStr | None = Field(None, description="Redis or Valkey; without it, `up` runs one under `home`")
     engine_url: str | None = Field(None, description="OpenAI-compatible base, such as http://gpu-1:8000/v1")
     engine_api_key: SecretStr | None = None
     model: str | None = Field(None, description="the model to ask for; without it, the first that the engine lists")
     app: str | None = Field(None, description="the Python module that registers tools and rules")
     home: Path = Field(default_factory=lambda: platformdirs.user_data_path("stepladder"))
+    host: str = Field("127.0.0.1", description="where the API listens; beyond this machine it wants `api_keys`")
+    port: int = Field(PORT, ge=0, le=65535, description="of the API and the dashboard; 0 takes a free one")
+    api_keys: SecretStr | None = Field(None, description='JSON: [{"name", "key", "scopes"}]')
+    concurrency: int = Field(400, ge=1, le=10_000, description="jobs that one worker holds at once")
     log_level: Literal["debug", "info", "warning", "error"] | None = Field(
         None, description="default: as the command says"
     )
+
+    @field_validator("port", mode="before")
+    @classmethod
+    def _without_links(cls, value: object) -> object:
+        """Kubernetes gives STEPLADDER_PORT a URL of its own wherever a service is named ``stepladder``."""
+        return PORT if isinstance(value, str) and value.startswith("tcp://") else value
 
     @classmethod
     def settings_customise_sources(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import Identity, identify
-from stepladder.models.database import Database
-from stepladder.models.reads import Reads
-from stepladder.models.store import Store
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
+from stepladder.wiring.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from stepladder.models.reads import Reads
+    from stepladder.models.store import Store
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.step import Step
 
@@ -30,13 +30,6 @@ class System:
     engine: EngineClient
     identity: Identity
     runner: Runner
-
-
-@asynccontextmanager
-async def open_store(database_url: str) -> AsyncIterator[tuple[Store, Reads]]:
-    """The store and its read service, without an engine. Raises ``UnreachableError`` where there is no database."""
-    async with Database(database_url) as database:
-        yield Store(database), Reads(database)
 
 
 @asynccontextmanager

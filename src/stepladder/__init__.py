@@ -1,5 +1,10 @@
 """Stepladder: durable multi-turn agents as explicit state machines over a self-hosted engine."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from stepladder.schemas.document import (
     Ask,
     Call,
@@ -17,22 +22,66 @@ from stepladder.schemas.document import (
 from stepladder.schemas.errors import BadInputError, StepladderError, UnreachableError
 from stepladder.sdk.kit import rule, tool
 
+if TYPE_CHECKING:
+    from stepladder.sdk.aclient import AsyncClient
+    from stepladder.sdk.client import Client
+    from stepladder.sdk.problems import (
+        ConflictError,
+        DeniedError,
+        NotFoundError,
+        ProblemError,
+        RejectedError,
+        UnavailableError,
+        WaitTimeoutError,
+    )
+
 __all__ = [
     "Ask",
+    "AsyncClient",
     "BadInputError",
     "Call",
     "Chosen",
+    "Client",
+    "ConflictError",
+    "DeniedError",
     "End",
     "Limits",
     "Loop",
+    "NotFoundError",
+    "ProblemError",
+    "RejectedError",
     "Retry",
     "RuleSpec",
     "Sampling",
     "StepladderError",
+    "UnavailableError",
     "UnreachableError",
     "Wait",
     "WaitSpec",
+    "WaitTimeoutError",
     "Workflow",
     "rule",
     "tool",
 ]
+
+_PROBLEMS = "stepladder.sdk.problems"
+_LATER = {
+    "AsyncClient": "stepladder.sdk.aclient",
+    "Client": "stepladder.sdk.client",
+    "ConflictError": _PROBLEMS,
+    "DeniedError": _PROBLEMS,
+    "NotFoundError": _PROBLEMS,
+    "ProblemError": _PROBLEMS,
+    "RejectedError": _PROBLEMS,
+    "UnavailableError": _PROBLEMS,
+    "WaitTimeoutError": _PROBLEMS,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The clients are loaded by whoever uses them, and httpx with them."""
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(module), name)
+    return found

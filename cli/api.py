@@ -1,0 +1,83 @@
+"""``stepladder api``: the HTTP API."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepladder.wiring.settings import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepladder.api.access import ApiKey
+    from stepladder.api.parts import Identify, Ring
+    from stepladder.models.due import Due
+    from stepladder.schemas.tool import Kit
+    from stepladder.wiring.settings import Settings
+
+
+def api(
+    host: Annotated[str | None, typer.Option(help="address to listen at; beyond this machine it wants keys")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one")] = None,
+    app: Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error")] = None,
+) -> None:
+    """Serve the HTTP API until it is told to end, by Ctrl-C or SIGTERM."""
+    from stepladder.api.access import parse_keys
+    from stepladder.wiring import servers
+    from stepladder.wiring.app import load_kit
+    from stepladder.wiring.logs import configure_logs, say
+
+    settings = load_settings(host=host, port=port, app=app, log_level=log_level)
+    configure_logs(settings.log_level or "info")
+    keys = () if settings.api_keys is None else parse_keys(settings.api_keys.get_secret_value())
+    kit = load_kit(settings.app)
+    with servers.database(settings, say) as url:
+        asyncio.run(_serve(settings, url, servers.running_broker(settings), kit, keys))
+
+
+async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit, keys: Sequence[ApiKey]) -> None:
+    from stepladder.api.app import create_app
+    from stepladder.api.serve import serve
+    from stepladder.models.database import Database
+    from stepladder.models.reads import Reads
+    from stepladder.models.store import Store
+    from stepladder.wiring.logs import say
+
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(Database(url))
+        ring = await _bell(stack, broker_url)
+        identify = await _engine(stack, settings)
+        app = create_app(database, Store(database), Reads(database), kit, ring, identify=identify, keys=keys)
+        await serve(app, settings.host, settings.port, started=lambda at: say("API ready", url=at))
+
+
+async def _bell(stack: AsyncExitStack, broker_url: str | None) -> Ring:
+    """Without a broker nobody is told; the workers' sweep finds what is due."""
+    if broker_url is None:
+        return _nobody
+    from stepladder.tasks.app import make_app
+    from stepladder.tasks.bell import Bell
+
+    return (await stack.enter_async_context(Bell(make_app(broker_url)))).ring_many
+
+
+async def _nobody(_: Sequence[Due]) -> None:
+    return None
+
+
+async def _engine(stack: AsyncExitStack, settings: Settings) -> Identify | None:
+    """The API asks the engine who it is, and nothing else; without one it serves all the same."""
+    if settings.engine_url is None:
+        return None
+    from stepladder.engine.client import EngineClient
+    from stepladder.engine.identity import identify
+
+    key = settings.engine_api_key
+    client = EngineClient(settings.engine_url, api_key=None if key is None else key.get_secret_value())
+    engine = await stack.enter_async_context(client)
+    return lambda: identify(engine, model=settings.model)

@@ -1,0 +1,62 @@
+"""What the commands work with: the same services as the HTTP API's, directly on the database."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from stepladder.schemas.errors import BadInputError
+from stepladder.wiring import servers
+from stepladder.wiring.logs import configure_logs
+from stepladder.wiring.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from uuid import UUID
+
+    from stepladder.models.reads import Overview, Reads
+    from stepladder.models.store import Store
+    from stepladder.wiring.settings import Settings
+
+T = TypeVar("T")
+
+PRINCIPAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """An opened database, and the broker that is told of what is due, if there is one."""
+
+    store: Store
+    reads: Reads
+    broker_url: str | None
+
+    async def job(self, job_id: UUID) -> Overview:
+        """Raises ``BadInputError`` where there is none."""
+        found = await self.reads.overview(job_id)
+        if found is None:
+            raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
+        return found
+
+    async def ring(self, job_id: UUID, priority: int) -> None:
+        """Says that a job is due. Without a broker, or in vain, the workers' sweep finds it within a second."""
+        if self.broker_url is None:
+            return
+        from stepladder.tasks.app import make_app  # Celery, which most commands do without
+        from stepladder.tasks.bell import Bell
+
+        async with Bell(make_app(self.broker_url)) as bell:
+            await bell.ring(job_id, priority)
+
+
+def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
+    """Does some work at the database of the settings; an embedded one runs for as long if it does not run already."""
+    configure_logs(settings.log_level or "warning")
+    with servers.database(settings, lambda _: None) as url:
+        return asyncio.run(_work(url, servers.running_broker(settings), work))
+
+
+async def _work(url: str, broker_url: str | None, work: Callable[[Desk], Awaitable[T]]) -> T:
+    async with open_store(url) as (store, reads):
+        return await work(Desk(store, reads, broker_url))

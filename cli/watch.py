@@ -1,0 +1,86 @@
+"""``stepladder watch``: a job's progress, live, until it ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from stepladder.cli.arguments import parse_job_id
+from stepladder.cli.output import Exit, console, say_json
+from stepladder.wiring.settings import load_settings
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from stepladder.cli.desk import Desk
+    from stepladder.models.reads import Overview, TurnRecord
+    from stepladder.wiring.settings import Settings
+
+
+def watch(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
+    after: Annotated[int, typer.Option(min=0, help="leave out the history up to this event")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="each event as one line of JSON")] = False,
+) -> None:
+    """Follow a job until it ends. Exit code 1 if it fails or is cancelled."""
+    from stepladder.cli.desk import at_desk
+    from stepladder.cli.view import print_end
+
+    job_id = parse_job_id(job)
+    watching = _events if as_json else _lines
+    done = at_desk(load_settings(), lambda desk: watching(desk, job_id, after))
+    if not as_json:
+        print_end(console(), done)
+    raise typer.Exit(_code(done))
+
+
+def see_to_the_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoReturn:
+    """Follows a job that was submitted, shows what came of it, and ends the command."""
+    from stepladder.cli.desk import at_desk
+    from stepladder.cli.view import as_json as document
+    from stepladder.cli.view import print_job
+
+    async def see(desk: Desk) -> tuple[Overview, tuple[TurnRecord, ...]]:
+        done = await _lines(desk, job_id, 0, error=True)
+        return done, await desk.reads.turns(job_id)
+
+    done, turns = at_desk(settings, see)
+    if as_json:
+        say_json(document(done, turns))
+    else:
+        print_job(console(), done, turns)
+    raise typer.Exit(_code(done))
+
+
+async def _events(desk: Desk, job_id: UUID, after: int) -> Overview:
+    from stepladder.cli.history import event_json, follow
+
+    await desk.job(job_id)
+    async for record in follow(desk.reads, job_id, after):
+        if record is not None:
+            say_json(event_json(record), indent=None)
+    return await desk.job(job_id)
+
+
+async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -> Overview:
+    from stepladder.cli.history import busy_with, follow, line_of
+
+    job = await desk.job(job_id)
+    out = console(error=error)  # one console for the lines and for the line that moves
+    out.print(f"job {job_id}  {job.workflow} {job.version}")
+    last = None
+    with out.status("looking") as status:
+        async for record in follow(desk.reads, job_id, after):
+            last = record or last
+            if record is not None and (line := line_of(record.event)) is not None:
+                out.print(f"  [dim]{record.at:%H:%M:%S}[/]  {line}")
+            if last is not None:
+                since = (datetime.now(UTC) - last.at).total_seconds()
+                status.update(busy_with(last.event, since) or str(status.status))
+    return await desk.job(job_id)
+
+
+def _code(job: Overview) -> Exit:
+    return Exit.DONE if job.status == "succeeded" else Exit.FAILED

@@ -1,0 +1,43 @@
+"""``stepladder worker``: a process that runs jobs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from stepladder.wiring.settings import load_settings
+
+
+def worker(
+    app: Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")] = None,
+    model: Annotated[str | None, typer.Option(help="model to ask for; else the first that the engine lists")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="jobs held at once; 400 unless it is set")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error")] = None,
+) -> None:
+    """Run jobs until it is told to end: by Ctrl-C or SIGTERM, after the turns under way."""
+    from stepladder.tasks.worker import Post, work
+    from stepladder.wiring import servers
+    from stepladder.wiring.app import load_kit
+    from stepladder.wiring.logs import configure_logs, say
+
+    settings = load_settings(app=app, model=model, concurrency=concurrency, log_level=log_level)
+    configure_logs(settings.log_level or "info")
+    kit = load_kit(settings.app)
+    broker_url = servers.needed_broker(settings)
+    with ExitStack() as stack:
+        database_url = stack.enter_context(servers.database(settings, say))
+        engine_url = stack.enter_context(servers.engine(settings, say))
+        key = settings.engine_api_key
+        post = Post(
+            database_url,
+            broker_url,
+            engine_url,
+            kit,
+            api_key=None if key is None else key.get_secret_value(),
+            model=settings.model,
+            concurrency=settings.concurrency,
+        )
+        code = work(post)
+    raise typer.Exit(code)

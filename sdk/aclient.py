@@ -1,0 +1,243 @@
+"""The client of the HTTP API for asyncio. See ``client`` for the one for everybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+from stepladder.schemas.event import FINAL
+from stepladder.sdk import calls
+from stepladder.sdk.calls import Call, Frames, job_path
+from stepladder.sdk.problems import WaitTimeoutError
+from stepladder.sdk.results import Event, Job, Page, Published, Signalled, Turn, parsed
+from stepladder.sdk.trial import PATIENCE_S, RECONNECT_S, STREAM_S, TIMEOUT_S, Address, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+    from types import TracebackType
+    from uuid import UUID
+
+    from stepladder.schemas.document import Workflow
+
+EVENTS = 1000  # read at once
+
+
+class AsyncClient:
+    """The API at ``base_url``, asked from one event loop. Use it as ``async with``, or end it with ``aclose``.
+
+    As ``Client``, with ``await`` before every call, and ``async for`` over ``events`` and ``jobs``.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8700",
+        api_key: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        retry_for_s: float = PATIENCE_S,
+    ) -> None:
+        self._where = Address(base_url, api_key, timeout_s)
+        self._retry_for_s = retry_for_s
+        self._http = httpx.AsyncClient(
+            base_url=self._where.base_url,
+            headers=self._where.headers,
+            trust_env=not self._where.loopback,  # a proxy that is set leads elsewhere than to this machine
+        )
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._where!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def publish(self, document: str | Path | Workflow) -> Published:
+        """Publishes a workflow: a document's text (YAML or JSON), its file, or its Python form."""
+        return parsed(Published, await self._json(calls.publication(document)))
+
+    async def submit(
+        self,
+        workflow: str,
+        input: Any = None,  # noqa: A002 -- the API's word
+        *,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+        priority: int | None = None,
+        metadata: Mapping[str, str | float | bool] | None = None,
+        deadline_s: float | None = None,
+        token_budget: int | None = None,
+    ) -> Job:
+        """Submits a job. ``version`` is the highest that is not retired unless it is given.
+
+        The same ``idempotency_key`` and arguments give the same job, for a day; without one the client makes one, so
+        that however often it has to send the request, one job is made.
+        """
+        call = calls.submission(
+            workflow,
+            {} if input is None else input,
+            idempotency_key,
+            version=version,
+            priority=priority,
+            metadata=None if metadata is None else dict(metadata),
+            deadline_s=deadline_s,
+            token_budget=token_budget,
+        )
+        return parsed(Job, await self._json(call))
+
+    async def get(self, job_id: str | UUID) -> Job:
+        return parsed(Job, await self._json(Call("GET", job_path(job_id))))
+
+    async def wait(self, job_id: str | UUID, timeout_s: float | None = None) -> Job:
+        """The job once it has ended. Raises ``WaitTimeoutError`` after ``timeout_s`` seconds; None waits for ever."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left = calls.HELD_S if end is None else max(0.0, min(calls.HELD_S, end - time.monotonic()))
+            job = parsed(Job, await self._json(calls.waiting(job_id, left)))
+            if job.status.final:
+                return job
+            if end is not None and time.monotonic() >= end:
+                message = f"job {job.id} is still {job.status} after {timeout_s:g} seconds"
+                where = "it goes on" if job.waiting_for is None else f"it waits for {job.waiting_for}"
+                raise WaitTimeoutError(message, remedy=f"wait longer; {where}")
+
+    async def turns(self, job_id: str | UUID) -> tuple[Turn, ...]:
+        """Every turn with every attempt, the open ones included."""
+        return parsed(tuple[Turn, ...], await self._json(Call("GET", f"{job_path(job_id)}/turns")))
+
+    async def raw(self, attempt_id: str | UUID) -> bytes:
+        """What the engine answered, byte for byte. Empty while nothing has come."""
+        response = await self._do(Call("GET", f"/v1/attempts/{calls.segment(str(attempt_id))}/raw"))
+        return response.content
+
+    async def signal(
+        self, job_id: str | UUID, name: str, payload: Any, *, idempotency_key: str | None = None
+    ) -> Signalled:
+        """Sends a signal. What the open wait would refuse raises ``RejectedError``; one that comes early is kept."""
+        return parsed(Signalled, await self._json(calls.signalling(job_id, name, payload, idempotency_key)))
+
+    async def cancel(self, job_id: str | UUID) -> Job:
+        """Asks for the job to end, and gives it as it stands."""
+        return await self._change(job_id, "cancel")
+
+    async def pause(self, job_id: str | UUID) -> Job:
+        return await self._change(job_id, "pause")
+
+    async def unpause(self, job_id: str | UUID) -> Job:
+        return await self._change(job_id, "unpause")
+
+    async def jobs(
+        self,
+        *,
+        status: str | Iterable[str] | None = None,
+        workflow: str | Iterable[str] | None = None,
+        outcome: str | Iterable[str] | None = None,
+        failure: str | Iterable[str] | None = None,
+        created_after: datetime | str | None = None,
+        created_before: datetime | str | None = None,
+        metadata: Mapping[str, str | float | bool] | None = None,
+        page: int = 100,
+    ) -> AsyncIterator[Job]:
+        """All jobs that pass, newest first, read ``page`` at a time. Of several words in one filter any will do.
+
+        ``outcome`` is that of any attempt. Times without a zone are UTC; as text they are RFC 3339.
+        """
+        filters = {
+            "status": status,
+            "workflow": workflow,
+            "outcome": outcome,
+            "failure": failure,
+            "created_after": created_after,
+            "created_before": created_before,
+        }
+        cursor: str | None = None
+        while True:
+            found = parsed(Page, await self._json(calls.listing(filters, metadata or {}, page, cursor)))
+            for job in found.jobs:
+                yield job
+            cursor = found.next_cursor
+            if cursor is None:
+                return
+
+    async def events(self, job_id: str | UUID, *, follow: bool = False, after: int = 0) -> AsyncIterator[Event]:
+        """The history behind the event ``after``. With ``follow`` it goes on until the job has ended, over any broken
+        connection.
+        """
+        path = f"{job_path(job_id)}/events"
+        if follow:
+            async for event in self._follow(path, after):
+                yield event
+            return
+        while True:
+            query = (("after", str(after)), ("limit", str(EVENTS)))
+            found = parsed(tuple[Event, ...], await self._json(Call("GET", path, query)))
+            for event in found:
+                yield event
+            if len(found) < EVENTS:
+                return
+            after = found[-1].ordinal
+
+    async def _follow(self, path: str, after: int) -> AsyncIterator[Event]:
+        trial = Trial(self._where, self._retry_for_s)
+        while True:
+            headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+            timeout = httpx.Timeout(max(STREAM_S, self._where.timeout_s))
+            try:
+                async with self._http.stream("GET", path, headers=headers, timeout=timeout) as response:
+                    if response.status_code == 204:  # ended, and all is read
+                        return
+                    if response.status_code >= 300:
+                        await response.aread()
+                    pause = trial.answered(response)
+                    if pause is None:
+                        trial, frames = Trial(self._where, self._retry_for_s), Frames()
+                        async for chunk in response.aiter_raw():
+                            for data in frames.feed(chunk):
+                                event = parsed(Event, data)
+                                after = event.ordinal
+                                yield event
+                                if event.kind in FINAL:
+                                    return
+                        pause = RECONNECT_S
+            except httpx.TransportError as error:
+                pause = trial.failed(error)
+            await asyncio.sleep(pause)
+
+    async def _change(self, job_id: str | UUID, word: str) -> Job:
+        return parsed(Job, await self._json(Call("POST", f"{job_path(job_id)}/{word}")))
+
+    async def _json(self, call: Call) -> Any:
+        response = await self._do(call)
+        return response.json()
+
+    async def _do(self, call: Call) -> httpx.Response:
+        trial = Trial(self._where, self._retry_for_s)
+        while True:
+            try:
+                response = await self._http.request(
+                    call.method,
+                    call.path,
+                    params=call.query or None,
+                    content=call.content,
+                    headers=call.headers,
+                    timeout=self._where.timeout_of(call),
+                )
+            except httpx.TransportError as error:
+                pause = trial.failed(error)
+            else:
+                again = trial.answered(response)
+                if again is None:
+                    return response
+                pause = again
+            await asyncio.sleep(pause)
