@@ -68,7 +68,7 @@ def registered() -> Kit:
 
 def _once(what: str, name: str, known: Tool | RuleFunction | None, function: Callable[..., Any]) -> None:
     before = known.function if isinstance(known, Tool) else known
-    if before is None or _place(before) == _place(function):  # a module that is imported again is no second one
+    if before is None or _source(before) == _source(function):  # a module that is imported again is no second one
         return
     message = f"the {what} {name!r} is registered twice, by {_place(before)} and {_place(function)}"
     raise BadInputError(message, remedy="give one of them another name")
@@ -76,6 +76,13 @@ def _once(what: str, name: str, known: Tool | RuleFunction | None, function: Cal
 
 def _place(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
+
+
+def _source(function: Callable[..., Any]) -> tuple[str, str]:
+    """The file and the name: the same whatever name the module was imported under."""
+    plain = inspect.unwrap(function)
+    code = getattr(plain, "__code__", None)
+    return (plain.__module__ if code is None else code.co_filename), plain.__qualname__
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> Mapping[str, Any]:
