@@ -17,7 +17,7 @@ from stepladder.models.tally import Tallies
 from stepladder.runner.machines import Machines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -60,7 +60,7 @@ def create_app(
     *,
     identify: Identify | None = None,
     keys: Sequence[ApiKey] = (),
-    dashboard: ASGIApp | None = None,
+    dashboard: Callable[[Parts], ASGIApp] | None = None,
     heartbeat_s: float = 15.0,
 ) -> Application:
     """The API as an ASGI application over an opened ``database``, which the caller closes after it.
@@ -89,10 +89,10 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.parts = Parts(
-        store, reads, Machines(store, kit), ring, identify, access, watch, metrics, heartbeat_s=heartbeat_s
-    )
+    parts = Parts(store, reads, Machines(store, kit), ring, identify, access, watch, metrics, heartbeat_s=heartbeat_s)
+    app.state.parts = parts
     for room in (workflows, jobs, history, control, system):
         app.include_router(room.router)
     problems.install(app)
-    return Application(Shell(app, access, metrics, dashboard), access, watch)
+    pages = None if dashboard is None else dashboard(parts)
+    return Application(Shell(app, access, metrics, pages), access, watch)

@@ -43,6 +43,7 @@ def api(
 async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit, keys: Sequence[ApiKey]) -> None:
     from stepladder.api.app import create_app
     from stepladder.api.serve import serve
+    from stepladder.dashboard.app import make_dashboard
     from stepladder.models.database import Database
     from stepladder.models.reads import Reads
     from stepladder.models.store import Store
@@ -52,7 +53,16 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
         database = await stack.enter_async_context(Database(url))
         ring = await _bell(stack, broker_url)
         identify = await _engine(stack, settings)
-        app = create_app(database, Store(database), Reads(database), kit, ring, identify=identify, keys=keys)
+        app = create_app(
+            database,
+            Store(database),
+            Reads(database),
+            kit,
+            ring,
+            identify=identify,
+            keys=keys,
+            dashboard=lambda parts: make_dashboard(parts, database),
+        )
         await serve(app, settings.host, settings.port, started=lambda at: say("API ready", url=at))
 
 

@@ -16,7 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", required=True)
     parser.add_argument("--alias", required=True)
-    parser.add_argument("--host", default="127.0.0.1")  # elsewhere than on loopback only behind something that guards it
+    parser.add_argument("--host", default="127.0.0.1")  # another one only inside a network that is closed itself
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--context", type=int, required=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from stepladder.testing import Answer
-
 from support.site import BILL, ESSAY, RIGHT, USAGE, WRONG
 
 if TYPE_CHECKING:

@@ -25,12 +25,13 @@ from stepladder.testing import ScriptedEngine
 from stepladder.workflows.load import Loaded, load_document
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from uuid import UUID
 
     from stepladder.api.access import ApiKey
     from stepladder.models.due import Due
-    from stepladder.schemas.jsontypes import Json
+    from stepladder.models.reads import Overview
+    from stepladder.schemas.jsontypes import Json, JsonObject
 
 BILL = """
 name: usage-bill
@@ -89,8 +90,29 @@ states:
     next: done
   done: {end: succeeded}
 """
-TEAM = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
-KIT = Kit({"usage_query": Tool("usage_query", Effect.READ, TEAM, lambda team: {"team": team, "hours": 12})}, {})
+PAYING = """
+name: paying
+version: 1
+start: confirm
+states:
+  confirm:
+    wait:
+      signal: confirmation
+      schema: {type: object, properties: {action: {enum: ["yes", "no"]}}, required: [action]}
+    next: {"yes": pay, "no": left}
+  pay: {tool: pay, effect: irreversible, arguments: {amount: "36"}, next: {ok: done, error: left}}
+  done: {end: succeeded}
+  left: {end: failed}
+"""
+TEAM: JsonObject = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
+AMOUNT: JsonObject = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+KIT = Kit(
+    {
+        "usage_query": Tool("usage_query", Effect.READ, TEAM, lambda team: {"team": team, "hours": 12}),
+        "pay": Tool("pay", Effect.IRREVERSIBLE, AMOUNT, lambda amount: {"paid": amount}),
+    },
+    {},
+)
 
 USAGE: Json = {"action": "usage_query", "team": "search"}
 WRONG: Json = {"hours": 12, "total": 35}
@@ -104,6 +126,7 @@ class Site:
     url: str
     store: Store
     reads: Reads
+    end: Callable[[], object]
     rung: list[UUID] = field(default_factory=list)
 
     async def submit(self, document: str = BILL, value: Json = None, **more: Any) -> UUID:
@@ -123,6 +146,12 @@ class Site:
         async with ScriptedEngine(answers, **script) as engine, EngineClient(engine.url) as client:
             runner = Runner(self.store, Machines(self.store, KIT), client, await identify(client))
             yield Driver(runner, self.store, self.reads, signals or {})
+
+    async def until(self, job_id: UUID, condition: Callable[[Overview], bool]) -> None:
+        async with asyncio.timeout(30):
+            # The database tells nobody.
+            while (job := await self.reads.overview(job_id)) is None or not condition(job):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
     async def run(self, *answers: Any, document: str = BILL, signals: Any = None, **more: Any) -> UUID:
         """A job of the workflow, as far as it comes with these answers and signals."""
@@ -159,7 +188,7 @@ async def open_site(
         serving = asyncio.ensure_future(serve(app, "127.0.0.1", 0, started=started.set_result))
         await asyncio.wait((serving, started), return_when=asyncio.FIRST_COMPLETED)
         try:
-            yield Site(started.result() if started.done() else await started, store, reads, rung)
+            yield Site(started.result() if started.done() else await started, store, reads, serving.cancel, rung)
         finally:
             serving.cancel()
             await asyncio.wait((serving,))

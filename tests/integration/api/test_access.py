@@ -189,7 +189,7 @@ async def test_a_dashboard_has_what_is_not_the_apis_and_its_own_logins(start: St
     async def dashboard(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse(f"dashboard {scope['path']}")(scope, receive, send)
 
-    api = await start(keys=parse_keys(json.dumps(KEYS)), dashboard=dashboard)
+    api = await start(keys=parse_keys(json.dumps(KEYS)), dashboard=lambda _: dashboard)
     for path in ("/", "/login", "/jobs/5"):
         assert (await api.client.get(path)).text == f"dashboard {path}"
     for path in ("/v1/jobs", "/v1/nowhere", "/v1", "/metrics", "/openapi.json"):

@@ -1,0 +1,1 @@
+"""The dashboard: pages for people, made on the server over the same read service as the API."""

@@ -1,0 +1,218 @@
+"""What the pages show: the list with its filters, and one job as a conversation."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from stepladder.testing import Answer, Fault
+from support.scenes import LONG_TEXT
+from support.site import ESSAY, RIGHT, USAGE, WRONG
+
+if TYPE_CHECKING:
+    from .conftest import Visitor
+
+NOBODY = UUID("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
+
+
+def listed(page: str) -> list[UUID]:
+    return [UUID(text) for text in re.findall(r'<th scope="row"><a href="/jobs/([0-9a-f-]{36})"', page)]
+
+
+def link(page: str, words: str) -> str:
+    found = re.search(rf'<a href="([^"]*)"[^>]*>{words}</a>', page)
+    assert found is not None, f"the page has no link {words}"
+    return unescape(found[1])
+
+
+async def test_an_empty_list_says_how_to_submit_the_first_job(visitor: Visitor) -> None:
+    page = await visitor.page("/")
+    assert "No job has been submitted yet" in page
+    assert "stepladder publish workflow.yaml" in page
+    assert f"curl {visitor.site.url}/v1/jobs" in page
+
+
+async def test_the_list_counts_the_jobs_by_status_and_links_to_each(visitor: Visitor) -> None:
+    waiting = await visitor.site.run(USAGE, RIGHT)
+    queued = await visitor.site.submit()
+    page = await visitor.page("/")
+    assert listed(page) == [queued, waiting]
+    counts = {status: int(n) for status, n in re.findall(r'href="/\?status=(\w+)"[^>]*><b>(\d+)</b>', page)}
+    assert counts == dict.fromkeys(counts, 0) | {"waiting": 1, "queued": 1}
+    assert listed(await visitor.page("/?status=waiting")) == [waiting]
+
+
+async def test_filters_in_the_url_are_those_of_the_api(visitor: Visitor) -> None:
+    site = visitor.site
+    failed = await site.run(USAGE, WRONG, WRONG, metadata={"order": 4711})
+    other = await site.run({"text": "Up."}, document=ESSAY, metadata={"order": "4712"})
+    for query, found in {
+        "workflow=essay": [other],
+        "workflow=essay&workflow=usage-bill": [other, failed],
+        "outcome=semantic": [failed],
+        "failure=attempts_exhausted": [failed],
+        "failure=loop": [],
+        "metadata.order=4711": [failed],
+        "metadata.order=4712": [other],
+        "created_before=2020-01-01T00:00": [],
+        "created_after=2020-01-01T00:00": [other, failed],
+    }.items():
+        assert listed(await visitor.page(f"/?{query}")) == found, query
+        answer = await visitor.client.get(f"/v1/jobs?{query}")
+        assert [UUID(job["id"]) for job in answer.json()["jobs"]] == found
+    assert "No job passes these filters" in await visitor.page("/?failure=loop")
+
+
+async def test_what_the_form_leaves_empty_is_dropped_from_the_url(visitor: Visitor) -> None:
+    answer = await visitor.client.get("/?status=failed&workflow=&created_after=&metadata=order%3D4711+team%3Da")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/?status=failed&metadata.order=4711&metadata.team=a"
+    assert (await visitor.client.get("/?status=&workflow=")).headers["location"] == "/"
+
+
+async def test_what_is_wrong_in_the_url_is_told_and_left_out(visitor: Visitor) -> None:
+    job = await visitor.site.submit()
+    page = unescape(await visitor.page("/?status=sleeping&created_after=yesterday", 422))
+    assert "'sleeping' is no status" in page
+    assert "'yesterday' in created after is no time" in page
+    assert listed(page) == [job]
+    assert "belongs to other filters" in await visitor.page("/?cursor=AAAA", 422)
+    assert "cannot be looked for" in await visitor.page("/?metadata.a=%00", 422)
+
+
+async def test_pages_stay_right_while_jobs_arrive(visitor: Visitor) -> None:
+    jobs = [await visitor.site.submit() for _ in range(60)]
+    first = await visitor.page("/?workflow=usage-bill")
+    await visitor.site.submit()
+    second = await visitor.page(link(first, "Older →"))
+    assert listed(first) + listed(second) == jobs[::-1]
+    assert "Older" not in second
+    assert len(listed(await visitor.page(link(second, "← Newest")))) == 50
+    moved = link(first, "Older →").replace("usage-bill", "essay")
+    assert "belongs to other filters" in await visitor.page(moved, 422)
+
+
+async def test_a_job_is_shown_as_a_conversation(visitor: Visitor) -> None:
+    approval = {"action": "approve", "by": "the owner"}
+    job = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [approval]}, metadata={"order": "4711"})
+    page = unescape(await visitor.job(job))
+    order = [
+        "usage-bill",
+        "4711",
+        "Turn 1</span> usage",
+        "Call usage_query for team search.",
+        "Tool</span> usage_query",
+        '{"team": "search", "hours": 12}',
+        "Turn 2</span> bill",
+        "Attempt 1",
+        "arithmetic",
+        '<li class="r-failed"><span class="step"><i aria-hidden="true">✗</i> semantic</span>',
+        "<code>/total</code>",
+        "must be hours times 3",
+        '{"hours": 12, "total": 35}',
+        "Attempt 2",
+        '{"hours": 12, "total": 36}',
+        "The question was extended by a note",
+        "Your last answer was not accepted",
+        "Wait</span> approval",
+        '{"total": 36}',
+        '"by": "the owner"',
+        "submitted",
+        "signal approval came: approve",
+        "succeeded",
+    ]
+    at = 0
+    for text in order:
+        found = page.find(text, at)
+        assert found >= 0, f"{text!r} does not come where it should"
+        at = found
+    assert page.count('class="ladder"') == 3
+    assert "data-follow" not in page, "an ended job is not followed"
+    assert "<button>" not in page, "nothing can be done to an ended job"
+
+
+async def test_a_failure_is_told_in_words_with_what_to_do(visitor: Visitor) -> None:
+    cut = Answer('{"hours": 12, "tot', finish_reason="length", completion_tokens=512)
+    job = await visitor.site.run(USAGE, '```json\n{"hours": 12, "total": 36}\n```', cut, WRONG)
+    page = unescape(await visitor.job(job))
+    assert "Attempts exhausted" in page
+    assert "state bill: 3 of 3 attempts" in page
+    assert "What to do:" in page
+    assert "a Markdown fence stands around it" in page
+    for state in ("passed", "failed", "not_reached"):
+        assert f'<li class="r-{state}">' in page
+
+
+async def test_an_answer_that_never_came_is_shown_as_such(visitor: Visitor) -> None:
+    job = await visitor.site.run(Fault("reset_before"), USAGE, RIGHT)
+    page = await visitor.job(job)
+    assert "No answer to show." in page
+    assert "disconnected" in page
+
+
+async def test_what_a_model_says_is_never_markup(visitor: Visitor) -> None:
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b\ud800"
+    job = await visitor.site.run({"text": evil}, document=ESSAY, metadata={"<b>": "<i>"})
+    page = await visitor.job(job)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "<b>:" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    answer = await visitor.client.get(f"/jobs/{job}")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?! src=)", page), "a script that stands in the page itself"
+    assert not re.search(r"<[^<>]*\s(?:on\w+|style)=", page)
+
+
+async def test_a_long_answer_is_folded_with_its_length(visitor: Visitor) -> None:
+    job = await visitor.site.run(f'{{"text": "{LONG_TEXT}"}}', document=ESSAY)
+    page = await visitor.job(job)
+    length = len(f'{{"text": "{LONG_TEXT}"}}')
+    assert f'<summary>Answer, to the letter <span class="muted">· {length:,} characters</span></summary>' in page
+
+
+async def test_the_bytes_of_an_answer_come_as_a_file(visitor: Visitor) -> None:
+    job = await visitor.site.run(USAGE, RIGHT)
+    [attempt] = (await visitor.site.reads.turns(job))[0].attempts
+    assert f'href="/attempts/{attempt.id}/raw"' in await visitor.job(job)
+    answer = await visitor.client.get(f"/attempts/{attempt.id}/raw")
+    assert answer.content == await visitor.site.reads.raw(attempt.id)
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    for path in ("/attempts/x/raw", f"/attempts/{NOBODY}/raw"):
+        assert "There is no attempt" in await visitor.page(path, 404)
+
+
+async def test_what_is_not_there_is_a_page_that_says_so(visitor: Visitor) -> None:
+    for path in ("/nowhere", f"/jobs/{NOBODY}", "/jobs/x", f"/jobs/{NOBODY}/part", "/static/nothing.css"):
+        page = await visitor.page(path, 404)
+        assert "There is no" in page
+        assert 'href="/"' in page
+
+
+async def test_the_api_beside_the_dashboard_tells_its_own_errors(visitor: Visitor) -> None:
+    for method, path, status in (("GET", "/v1/nowhere", 404), ("DELETE", "/v1/jobs", 405)):
+        answer = await visitor.client.request(method, path)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert (await visitor.client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_static_files_may_be_kept_for_good(visitor: Visitor) -> None:
+    page = await visitor.page("/")
+    paths = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page))
+    assert {path.rpartition(".")[2] for path in paths} == {"css", "js", "svg"}
+    for path in paths:
+        answer = await visitor.client.get(path)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        again = await visitor.client.get(path, headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == 304
+        assert not again.content
+    assert not re.findall(r'(?:href|src)="(?:https?:)?//', page), "something from elsewhere"
