@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from stepladder.schemas.answer import Usage, Violation
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.schemas.outcomes import Outcome, RungState
+from stepladder.schemas.outcomes import Outcome, Rungs
 
 T = TypeVar("T")
 
@@ -61,29 +62,6 @@ class Job:
     principal: str | None = None
     event_count: int = 0
     wait: OpenWait | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One place where an answer is wrong, by JSON pointer; ``source`` is the rule or the keyword that says so."""
-
-    pointer: str
-    reason: str
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rungs:
-    termination: RungState
-    parse: RungState
-    schema: RungState
-    semantic: RungState
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    prompt_tokens: int
-    completion_tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -23,13 +24,27 @@ def wait_until(condition: Callable[[], T], timeout_s: float = 10.0, *, what: str
     return answer
 
 
-async def eventually(condition: Callable[[], T], timeout_s: float = 10.0, *, what: str = "the condition") -> T:
-    """``wait_until`` for a coroutine: the loop goes on meanwhile."""
+@overload
+async def eventually(
+    condition: Callable[[], Coroutine[Any, Any, T]], timeout_s: float = ..., *, what: str = ...
+) -> T: ...
+
+
+@overload
+async def eventually(condition: Callable[[], T], timeout_s: float = ..., *, what: str = ...) -> T: ...
+
+
+async def eventually(condition: Callable[[], Any], timeout_s: float = 10.0, *, what: str = "the condition") -> Any:
+    """``wait_until`` for a coroutine, and of a condition that may itself be one: the loop goes on meanwhile."""
     deadline = time.monotonic() + timeout_s
-    while not (answer := condition()):
+    while True:
+        answer = condition()
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer:
+            return answer
         _give_up_after(deadline, timeout_s, what)
         await asyncio.sleep(POLL_S)  # polling, since the condition may belong to another thread or process
-    return answer
 
 
 def _give_up_after(deadline: float, timeout_s: float, what: str) -> None:

@@ -223,7 +223,9 @@ async def test_a_database_that_is_gone_is_a_503_and_the_process_goes_on(bill: Ap
         assert (ready.status_code, ready.json()["status"]) == (503, "not_ready")
         assert (await bill.client.get("/healthz")).status_code == 200
         await connection.execute(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS true')
-    async with asyncio.timeout(30):
-        while (await bill.client.get("/readyz")).status_code != 200:  # noqa: ASYNC110 -- the pool connects again
-            await asyncio.sleep(0.05)
+
+    async def is_ready() -> bool:
+        return (await bill.client.get("/readyz")).status_code == 200
+
+    await eventually(is_ready, 30, what="the pool connects again")
     await bill.submit()

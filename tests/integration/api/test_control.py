@@ -143,8 +143,11 @@ async def test_a_worker_that_has_a_paused_job_finishes_the_attempt_and_lets_go(b
     job = await bill.submit()
     async with bill.worker(Answer('{"total": 36}', delay_s=0.3)) as worker:
         running = asyncio.ensure_future(worker._runner.run_slice(UUID(job["id"])))
-        while (await bill.counts())["attempts"] == 0:  # noqa: ASYNC110 -- the request is under way
-            await asyncio.sleep(0.01)
+
+        async def is_asked() -> bool:
+            return (await bill.counts())["attempts"] > 0
+
+        await eventually(is_asked, what="the request is under way")
         paused = await bill.client.post(f"/v1/jobs/{job['id']}/pause")
         assert paused.json()["status"] == "paused"
         await running

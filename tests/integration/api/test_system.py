@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ import jsonschema
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import identify
 from stepladder.models.tally import Judged, Tallies
-from stepladder.testing import Answer, ScriptedEngine
+from stepladder.testing import Answer, ScriptedEngine, eventually
 
 from .conftest import problem
 
@@ -87,9 +87,7 @@ async def test_what_settles_between_two_readings_is_counted_once(bill: Api, monk
         async with bill.worker(*(Answer({"total": n}, prompt_tokens=10) for n in (1, 2, 3))) as worker:
             await worker.drive(UUID(job["id"]))
         assert not await is_settled(jobs)
-        async with asyncio.timeout(20):
-            while not await is_settled(jobs):  # noqa: ASYNC110 -- time has to pass
-                await asyncio.sleep(0.02)
+        await eventually(partial(is_settled, jobs), 20, what="the tallies are settled")
 
 
 async def test_paths_that_anybody_makes_up_make_no_new_metrics(api: Api) -> None:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import pytest
 from stepladder.embedded import llama
 from stepladder.embedded.model import ensure_model
 from stepladder.schemas.errors import UnreachableError
+from stepladder.testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,10 +121,7 @@ def test_no_signal_to_the_owner_leaves_an_engine_behind(model: Path, tmp_path: P
         assert answers(url)
         owner.send_signal(signum)
         owner.wait(30)
-        deadline = time.monotonic() + 30
-        while answers(url):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: not answers(url), 30, what="the engine is gone")
 
 
 def test_a_port_in_use_is_named_and_whoever_answers_there_is_not_taken_for_the_engine(

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,10 @@ import pytest
 
 from stepladder.embedded import cluster, postgres
 from stepladder.schemas.errors import UnreachableError
+from stepladder.testing import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 OWNER = """
 import sys
@@ -38,13 +38,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become ano
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A HOME longer than a socket's path may be, with a space, below a folder that root alone may enter."""
     return tmp_path_factory.mktemp("postgres") / "with a space" / ("long" * 30)
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline, "waited 30 seconds in vain"
-        time.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:
