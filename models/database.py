@@ -47,10 +47,10 @@ def place(url: str) -> str:
 @contextmanager
 def reaching(url: str) -> Iterator[None]:
     """Says of a broken connection where it led and what to do, as ``UnreachableError``."""
-    where = place(url)
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        where = place(url)  # only now: libpq's parsing would cost a tenth of a worker's time
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         password = conninfo_to_dict(url).get("password")
         if password:

@@ -83,6 +83,7 @@ def _locked(url: str) -> Iterator[Connection]:
 
 @contextmanager
 def _connected(url: str) -> Iterator[Connection]:
+    place(url)  # a URL that cannot be read is refused here, before a driver quotes it with its password
     # libpq itself reads the URL, as it does for the store, so that both understand the same URLs.
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(url, **SETTINGS), poolclass=NullPool
