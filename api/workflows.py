@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import JSON_TYPES, UNSAID, media_type, read_body
-from stepladder.api.parts import Parts, Publisher, Reader, Wired
+from stepladder.api.parts import Publisher, Reader, Wired
 from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
 from stepladder.api.shapes import Document, Publication, Workflows
 from stepladder.api.specification import answered, problems
@@ -17,8 +17,7 @@ from stepladder.api.views import finding_json, finding_more, version_json
 from stepladder.models.records import Publication as Published
 from stepladder.runner.machines import output_schemas
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.workflows.compile import Compiled, compile_workflow
-from stepladder.workflows.load import Loaded, load_document, placed
+from stepladder.workflows.check import check_document
 
 router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
 
@@ -64,7 +63,7 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
 async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> JsonAnswer:
     """Publish a version of a workflow, YAML 1.2 or JSON. A published version never changes."""
     text = await _text(request)
-    compiled = await asyncio.to_thread(_compiled, parts, text)
+    compiled = await asyncio.to_thread(check_document, text, parts.machines.kit)
     machine = compiled.machine
     if machine is None:
         errors = [finding for finding in compiled.findings if finding.severity is Severity.ERROR]
@@ -110,14 +109,6 @@ async def _text(request: Request) -> str:
     except UnicodeDecodeError as error:
         mistakes = [Mistake(f"byte {error.start} is no character in UTF-8")]
         raise ProblemError(400, "bad-text", "the document is no UTF-8 text", mistakes=mistakes) from None
-
-
-def _compiled(parts: Parts, text: str) -> Compiled:
-    loaded = load_document(text)
-    if not isinstance(loaded, Loaded):
-        return Compiled(None, loaded)
-    compiled = compile_workflow(loaded.document, parts.machines.kit)
-    return Compiled(compiled.machine, placed(compiled.findings, loaded.source))
 
 
 def _rejected(findings: list[Finding]) -> ProblemError:

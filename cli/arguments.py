@@ -23,7 +23,8 @@ def parse_json(text: str, flag: str) -> Json:
     parsed = parse(content.encode("utf-8", "surrogateescape"))
     if isinstance(parsed, NotJson):
         where = f"the file {text[1:]}" if text.startswith("@") else flag
-        message = f"{where} holds no JSON: {parsed.reason} (at byte {parsed.offset})"
+        reason = parsed.reason.replace("the answer", "it")  # the ladder's words are meant for a model
+        message = f"{where} cannot be read as JSON: {reason} (at byte {parsed.offset})"
         raise BadInputError(message, remedy=f'write {flag} \'{{"name": "value"}}\', or {flag} @FILE')
     return parsed.value
 

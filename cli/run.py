@@ -41,11 +41,11 @@ def run(
         status = stack.enter_context(progress.status("starting"))
         url = stack.enter_context(servers.database(settings, status.update))
         engine_url = stack.enter_context(servers.engine(settings, status.update))
-        done, turns = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
+        done, turns, wait = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
     if as_json:
         say_json(view.as_json(done, turns))
     else:
-        view.print_job(console(), done, turns)
+        view.print_job(console(), done, turns, wait)
     progress.print(f"look further: stepladder show {done.id} --raw", style="dim")
     if done.status is JobStatus.WAITING:
         progress.print(f"go on: stepladder run --job {done.id} --signal {done.waiting_for}=JSON", style="dim")

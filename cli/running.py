@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
     from stepladder.wiring.system import System
+    from stepladder.workflows.job import Wait
     from stepladder.workflows.machine import Machine
 
 
@@ -66,7 +67,7 @@ def _check_signals(machine: Machine, answers: Mapping[str, object]) -> None:
 
 async def carry_out(
     settings: Settings, url: str, engine_url: str, order: Order, progress: Progress
-) -> tuple[Overview, tuple[TurnRecord, ...]]:
+) -> tuple[Overview, tuple[TurnRecord, ...], Wait | None]:
     key = settings.engine_api_key
     async with open_system(
         url,
@@ -85,7 +86,7 @@ async def carry_out(
         done = await system.reads.overview(job_id)
         if done is None:
             raise LookupError(f"job {job_id} has vanished from the store")
-        return done, await system.reads.turns(job_id)
+        return done, await system.reads.turns(job_id), await system.reads.open_wait(job_id)
 
 
 async def _job(system: System, order: Order) -> UUID:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from stepladder.cli.desk import Desk
     from stepladder.models.reads import Overview, TurnRecord
+    from stepladder.workflows.job import Wait
 
 
 def show(
@@ -29,16 +30,16 @@ def show(
     from stepladder.cli.desk import at_desk
 
     job_id = parse_job_id(job)
-    overview, turns = at_desk(load_settings(), lambda desk: _found(desk, job_id, turn))
+    overview, turns, wait = at_desk(load_settings(), lambda desk: _found(desk, job_id, turn))
     if as_json:
         say_json(view.as_json(overview, turns))
     else:
-        view.print_job(console(), overview, turns, raw=raw)
+        view.print_job(console(), overview, turns, wait, raw=raw)
 
 
-async def _found(desk: Desk, job_id: UUID, turn: int | None) -> tuple[Overview, list[TurnRecord]]:
+async def _found(desk: Desk, job_id: UUID, turn: int | None) -> tuple[Overview, list[TurnRecord], Wait | None]:
     overview = await desk.job(job_id)
     turns = [one for one in await desk.reads.turns(job_id) if turn is None or one.ordinal == turn]
     if turn is not None and not turns:
         raise BadInputError(f"job {job_id} has no turn {turn}", remedy=f"it has {overview.turn_count}")
-    return overview, turns
+    return overview, turns, await desk.reads.open_wait(job_id)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from stepladder.models.reads import AttemptRecord, Overview, TurnRecord
+    from stepladder.workflows.job import Wait
 
 COLOURS = {"succeeded": "green", "valid": "green", "failed": "red", "cancelled": "red"}
 
@@ -24,13 +25,17 @@ def coloured(word: object) -> str:
     return f"[{COLOURS.get(text, 'yellow')}]{escape(text)}[/]"
 
 
-def print_job(out: Console, job: Overview, turns: Sequence[TurnRecord], *, raw: bool = False) -> None:
+def print_job(
+    out: Console, job: Overview, turns: Sequence[TurnRecord], wait: Wait | None = None, *, raw: bool = False
+) -> None:
     """The job in short, then a line for every attempt with what was wrong, then the result."""
     out.print(f"job {job.id}  {job.workflow} {job.version}  {coloured(job.status)}")
     if job.failure is not None:
         out.print(f"  {job.failure}: {escape(job.failure_detail or '')}")
     if job.waiting_for is not None:
         out.print(f"  waits for {escape(job.waiting_for)} in state {job.state}")
+    if wait is not None:
+        print_wait(out, job, wait)
     table = turns_table(turns)
     if table.row_count:
         out.print(table, soft_wrap=False)
@@ -51,6 +56,19 @@ def print_end(out: Console, job: Overview) -> None:
     out.print(f"job {job.id} {coloured(job.status)}{failure}")
     if job.result is not None:
         out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
+
+
+def print_wait(out: Console, job: Overview, wait: Wait) -> None:
+    """What somebody has to decide about, and the command by which it is decided."""
+    if wait.show is not None:
+        out.print(f"  shows {escape(json.dumps(wait.show, ensure_ascii=False))}")
+    for state, call in wait.frozen.items():
+        out.print(f"  would run in state {escape(state)}: {escape(json.dumps(call, ensure_ascii=False))}")
+    if wait.until is not None:
+        out.print(f"  until {wait.until:%Y-%m-%d %H:%M:%S} UTC")
+    payload = json.dumps({"action": "...", "wait_id": str(wait.wait_id)} if wait.frozen else {"action": "..."})
+    out.print("  answer it with")  # a command stays on one line, to be copied
+    out.print(f"  stepladder signal {job.id} {escape(wait.signal)} --data '{escape(payload)}'")
 
 
 def turns_table(turns: Sequence[TurnRecord]) -> Table:

@@ -44,7 +44,7 @@ async def run_tool(tool: Tool, call: ToolCall) -> ToolReturned | ToolFailed:
         return await asyncio.to_thread(_call, tool, arguments)
     try:
         return _plain(await tool.function(**arguments))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
         return _failed(type(error).__name__, str(error))
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
@@ -57,7 +57,7 @@ def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolReturned | ToolFailed
     """Catches in the thread itself: a future cannot carry ``StopIteration``, and ``SystemExit`` would end the loop."""
     try:
         return _plain(tool.function(**arguments))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
         return _failed(type(error).__name__, str(error))
 
 
@@ -74,7 +74,7 @@ def _plain(result: Any) -> ToolReturned | ToolFailed:
 
 
 def _failed(kind: str, message: str) -> ToolFailed:
-    return ToolFailed(ToolError(kind, message[:LONGEST_MESSAGE]))
+    return ToolFailed(ToolError(kind, message.encode(errors="replace").decode()[:LONGEST_MESSAGE]))
 
 
 @lru_cache(maxsize=1000)

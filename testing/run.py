@@ -13,7 +13,7 @@ from stepladder.schemas.document import Workflow
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.sdk.kit import registered
 from stepladder.wiring.system import open_system
-from stepladder.workflows.load import Loaded, load_document
+from stepladder.workflows.check import check_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stepladder.models.reads import EventRecord, Overview, TurnRecord
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Kit
+    from stepladder.workflows.machine import Machine
     from stepladder.workflows.step import Step
 
 
@@ -49,7 +50,7 @@ async def run(
     Raises as ``stepladder run`` complains: ``BadDocumentError``, ``BadInputError``, ``UnreachableError``.
     """
     kit = registered() if kit is None else kit
-    machine = compiled(_document(workflow), kit)
+    machine = _machine(workflow, kit)
     steps: list[Step] = []
     async with open_system(database_url, engine_url, kit, observe=steps.append) as system:
         await publish(system.store, machine)
@@ -62,10 +63,10 @@ async def run(
     return Ran(overview, turns, events, tuple(steps))
 
 
-def _document(workflow: Workflow | str) -> Workflow:
+def _machine(workflow: Workflow | str, kit: Kit) -> Machine:
     if isinstance(workflow, Workflow):
-        return workflow
-    loaded = load_document(workflow)
-    if not isinstance(loaded, Loaded):
-        raise BadDocumentError("the workflow", loaded)
-    return loaded.document
+        return compiled(workflow, kit)
+    checked = check_document(workflow, kit)
+    if checked.machine is None:
+        raise BadDocumentError("the workflow", checked.findings)
+    return checked.machine

@@ -85,6 +85,9 @@ def _stream_error(draft: _Draft, message: str) -> Reading:
     return Reading(draft.completion(), Failing(Outcome.TRANSPORT, Cause.STREAM_ERROR, reason))
 
 
+MOST_TOKENS = 2**31 - 1
+"""No request has more; a larger count is no count, and has no place in the store either."""
+
 _COUNTS = (
     ("prompt_tokens", "prompt"),
     ("input_tokens", "prompt"),
@@ -153,7 +156,7 @@ class _Draft:
         if not isinstance(usage, dict):
             return
         for name, ours in _COUNTS:
-            if isinstance(count := usage.get(name), int) and count >= 0:
+            if isinstance(count := usage.get(name), int) and 0 <= count <= MOST_TOKENS:
                 self.usage[ours] = int(count)
 
     def _take_finish(self, word: Any) -> None:

@@ -15,14 +15,13 @@ from stepladder.schemas.finding import BadDocumentError, Severity
 from stepladder.sdk.kit import registered
 from stepladder.wiring.files import read_text
 from stepladder.wiring.note import read_note
+from stepladder.workflows.check import check_document
 from stepladder.workflows.compile import compile_workflow
-from stepladder.workflows.load import Loaded, load_document, placed
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from stepladder.schemas.finding import Finding
-    from stepladder.schemas.source import Source
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
     from stepladder.workflows.machine import Machine
@@ -89,19 +88,16 @@ def load_machine(document: str, kit: Kit) -> tuple[Machine, tuple[Finding, ...]]
 
     Gives the machine and its warnings. Raises ``BadDocumentError`` with every error at once.
     """
-    source: Source | None = None
     module, name = _module_and_name(document)
     if module is not None:
         workflow = getattr(_import(module), name, None)
         if not isinstance(workflow, Workflow):
             raise BadInputError(f"{document} is no stepladder.Workflow", remedy="write MODULE:NAME, or a file")
+        compiled = compile_workflow(workflow, kit)
     else:
-        loaded = load_document(read_text(Path(document)))
-        if not isinstance(loaded, Loaded):
-            raise BadDocumentError(document, loaded)
-        workflow, source = loaded.document, loaded.source
-    compiled = compile_workflow(workflow, kit)
-    findings = compiled.findings if source is None else placed(compiled.findings, source)
+        compiled = check_document(read_text(Path(document)), kit)
     if compiled.machine is None:
-        raise BadDocumentError(document, [finding for finding in findings if finding.severity is Severity.ERROR])
-    return compiled.machine, findings
+        raise BadDocumentError(
+            document, [finding for finding in compiled.findings if finding.severity is Severity.ERROR]
+        )
+    return compiled.machine, compiled.findings

@@ -21,7 +21,7 @@ class Settings(BaseSettings):
 
     # An empty variable is one that was not set: so compose files and shells write "nothing".
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, toml_file=CONFIGURATION_FILE, frozen=True, extra="ignore"
+        env_prefix=PREFIX, env_ignore_empty=True, toml_file=CONFIGURATION_FILE, frozen=True, extra="forbid"
     )
 
     database_url: SecretStr | None = Field(None, description="PostgreSQL; without it, one runs under `home`")

@@ -74,7 +74,7 @@ GARBAGE = {
     "an input file that is not there": Garbage((r"nothing\.json",), words=("bill.yaml", "--input", "@nothing.json")),
     "a signal without a payload": Garbage(("approve", "NAME=JSON"), words=("bill.yaml", *GOOD, "--signal", "approve")),
     "a signal that is no JSON": Garbage(
-        ("--signal", "no JSON"), words=("bill.yaml", *GOOD, "--signal", "approval={action: approve}")
+        ("--signal", "cannot be read as JSON"), words=("bill.yaml", *GOOD, "--signal", "approval={action: approve}")
     ),
     "a signal that the workflow never waits for": Garbage(
         ("aproval", "it waits for approval"), words=("bill.yaml", *GOOD, "--signal", 'aproval={"action": "approve"}')

@@ -191,3 +191,12 @@ def test_every_status_has_an_outcome(status: int) -> None:
     failing = receive(Received(status, b"")).failing
     assert failing is not None
     assert failing.outcome in (Outcome.TRANSPORT, Outcome.REQUEST_REJECTED)
+
+
+def test_a_count_that_no_request_can_have_is_no_count() -> None:
+    body = {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]}
+    for count in (2**31, 2**63, -1):
+        whole = json.dumps({**body, "usage": {"prompt_tokens": count, "completion_tokens": 3}}).encode()
+        usage = receive(Received(200, whole)).completion.usage
+        assert usage is not None
+        assert (usage.prompt_tokens, usage.completion_tokens) == (0, 3)
