@@ -18,10 +18,11 @@ from stepladder.runner.lease import kept_alive
 from stepladder.runner.tools import run_tool
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.errors import UnreachableError
+from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.validation.ladder import Rubric, judge
-from stepladder.workflows.advance import advance
+from stepladder.workflows.advance import advance, cancel
 from stepladder.workflows.job import Turn, Wait
 from stepladder.workflows.names import names_of
 from stepladder.workflows.request import body_of
@@ -119,7 +120,9 @@ class Runner:
             return Slice(SliceEnd.IDLE)
         with structlog.contextvars.bound_contextvars(job=str(claim.job.id), workflow=claim.workflow):
             try:
-                machine = await self.machines.get(claim.workflow, claim.version)
+                machine = await self._machine(claim)
+                if machine is None:
+                    return await self._cancel(claim)
                 async with kept_alive(self.store, claim) as lease:
                     return await self._drive(claim, machine, lease)
             except asyncio.CancelledError:
@@ -128,6 +131,22 @@ class Runner:
             except Exception:  # a bug, or a tool that this process lacks: another worker may do better, but not at once
                 await self._hand_back(claim, self.now() + timedelta(seconds=HAND_BACK_S))
                 raise
+
+    async def _machine(self, claim: Claim) -> Machine | None:
+        """None where this process lacks what the document names, and the job is only to end."""
+        try:
+            return await self.machines.get(claim.workflow, claim.version)
+        except BadDocumentError:
+            if claim.cancel_requested:
+                return None
+            raise
+
+    async def _cancel(self, claim: Claim) -> Slice:
+        step = cancel(claim.job, self.now())
+        if not await self.store.commit(claim, step):
+            return Slice(SliceEnd.LOST, claim.job)
+        self.observe(step)
+        return Slice(SliceEnd.FINISHED if step.job.status.final else SliceEnd.WAITING, step.job)
 
     async def _hand_back(self, claim: Claim, due_at: datetime | None) -> None:
         with contextlib.suppress(UnreachableError):  # then the lease runs out

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import warnings
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
 from celery.apps.worker import Worker
+from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging
 from celery.worker import state
 
@@ -106,3 +108,4 @@ def _forward_logs() -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Forward(logging.WARNING)]
     logging.captureWarnings(capture=True)
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # of pickle as root; only JSON is taken in here

@@ -59,10 +59,16 @@ def advance(machine: Machine, job: Job, trigger: Trigger, now: datetime, *, max_
     return move.step(_take(move, trigger))
 
 
+def cancel(job: Job, now: datetime) -> Step:
+    """``advance`` by ``Cancelled``, for which no machine is needed: nobody has to know a job's tools to end it."""
+    if job.status.final:
+        raise IllegalMoveError(job, Cancelled())
+    move = Move(None, job, now)
+    return move.step(_cancel(move))
+
+
 def _take(move: Move, trigger: Trigger) -> Action:
     match trigger, move.job.open:
-        case Cancelled(), ToolCall() as call if calls.is_unknowable(call):
-            return _settle_first(move, call)
         case Cancelled(), _:
             return _cancel(move)
         case Claimed(), None if move.job.state is None:
@@ -94,9 +100,11 @@ def _start(move: Move) -> Action:
     return _arrive(move, turns.say_system(move) or move.machine.start)
 
 
-def _cancel(move: Move) -> Finished:
+def _cancel(move: Move) -> Finished | AwaitSettlement:
     """Closes what is open. An attempt whose request is under way is an aborted one, and an open call has no result."""
     visit = move.job.open
+    if isinstance(visit, ToolCall) and calls.is_unknowable(visit):
+        return _settle_first(move, visit)
     if isinstance(visit, Turn) and visit.attempts[-1].verdict is None:
         visit = turns.judge(move, visit, Verdict(Outcome.TRANSPORT, Cause.ABORTED.value))
     if isinstance(visit, ToolCall):

@@ -40,8 +40,8 @@ class Fault:
 class Move:
     """Collects one step. It lives for one call of ``advance``, and only what that returns leaves it."""
 
-    def __init__(self, machine: Machine, job: Job, now: datetime, max_model_len: int | None) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine | None, job: Job, now: datetime, max_model_len: int | None = None) -> None:
+        self._machine = machine
         self.job = job
         self.now = now
         self.max_model_len = max_model_len
@@ -51,6 +51,12 @@ class Move:
         self._visits: dict[int, Visit] = {}
         self._judged: list[Attempt] = []
         self._messages: list[Message] = []
+
+    @property
+    def machine(self) -> Machine:
+        if self._machine is None:
+            raise TypeError("a job that only ends has no machine")
+        return self._machine
 
     def change(self, **fields: Any) -> None:
         """Changes fields of the job."""

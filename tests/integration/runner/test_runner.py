@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
+import stepladder
 from stepladder.models.records import Pulse, Receipt
 from stepladder.runner.drive import Driver
-from stepladder.runner.runner import Slice, SliceEnd
+from stepladder.runner.machines import Machines
+from stepladder.runner.runner import Runner, Slice, SliceEnd
 from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.tool import Kit
 from stepladder.testing import Answer, Fault, eventually
 from stepladder.workflows.advance import advance
 from stepladder.workflows.step import Ask, Claimed, Step
@@ -380,3 +383,19 @@ async def test_logs_carry_the_ids_and_neither_prompt_nor_answer(works: Open) -> 
     assert "Which number" not in str(logs)
     assert "41" not in {str(value) for entry in logs for value in entry.values()}
     assert structlog.contextvars.get_contextvars() == {}
+
+
+async def test_a_job_whose_tools_a_worker_lacks_can_still_be_cancelled(works: Open) -> None:
+    @stepladder.tool("only_here", effect="read")
+    def only_here() -> int:
+        return 1
+
+    w = await works()
+    hold = {"wait": {"signal": "word"}, "next": {"go": "look"}}
+    look = {"tool": "only_here", "next": {"ok": "done"}}
+    job = await w.submit({"hold": hold, "look": look})
+    await w.drive(job)
+    stranger = Runner(w.store, Machines(w.store, Kit()), w.client, w.identity)
+    await w.store.request_cancel(job)
+    assert (await stranger.run_slice(job)).end is SliceEnd.FINISHED
+    assert (await w.job(job)).status == "cancelled"
