@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from stepladder.models.ids import uuid7
-from stepladder.models.records import Publication
+from stepladder.models.records import NewJob, Publication
 from stepladder.runner.machines import output_schemas
+from stepladder.runner.orders import Order, prepare
 from stepladder.schemas.errors import BadInputError
-from stepladder.workflows.job import Job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from stepladder.models.store import Store
+    from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.workflows.job import Job
     from stepladder.workflows.machine import Machine
 
 
@@ -38,9 +39,7 @@ def check_input(machine: Machine, value: Json) -> None:
     """Raises ``BadInputError`` with every place where the input breaks the workflow's schema."""
     violations = machine.input.violations(value)
     if violations:
-        lines = "\n".join(f"  {violation.pointer or '/'}: {violation.reason}" for violation in violations)
-        message = f"the input does not fit workflow {machine.name} {machine.version}:\n{lines}"
-        raise BadInputError(message, remedy="mend the input; nothing was stored")
+        raise _misfit(machine, violations)
 
 
 async def submit(
@@ -54,17 +53,15 @@ async def submit(
     scopes: frozenset[str] | None = None,
 ) -> Job:
     """Writes a job of a published workflow. Raises ``BadInputError`` for an input that does not fit."""
-    check_input(machine, value)
-    job_id = uuid7()
-    deadline_at = None if machine.deadline_s is None else now + timedelta(seconds=machine.deadline_s)
-    job = Job(
-        id=job_id,
-        lineage=job_id,
-        input=value,
-        created_at=now,
-        token_budget=machine.token_budget,
-        deadline_at=deadline_at,
-        scopes=scopes,
-    )
-    await store.submit(job, machine.name, machine.version, priority=priority, metadata=metadata)
-    return job
+    order = Order(machine.name, value, machine.version, priority, metadata=metadata or {})
+    new = prepare(machine, order, now, principal="local", scopes=scopes)
+    if not isinstance(new, NewJob):
+        raise _misfit(machine, new)
+    await store.submit(new.job, new.workflow, new.version, priority=new.priority, metadata=new.metadata)
+    return new.job
+
+
+def _misfit(machine: Machine, violations: Sequence[Violation]) -> BadInputError:
+    lines = "\n".join(f"  {violation.pointer or '/'}: {violation.reason}" for violation in violations)
+    message = f"the input does not fit workflow {machine.name} {machine.version}:\n{lines}"
+    return BadInputError(message, remedy="mend the input; nothing was stored")
