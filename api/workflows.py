@@ -16,7 +16,7 @@ from stepladder.api.specification import answered, problems
 from stepladder.api.views import finding_json, finding_more, version_json
 from stepladder.models.records import Publication as Published
 from stepladder.runner.machines import output_schemas
-from stepladder.schemas.finding import Finding, Severity
+from stepladder.schemas.finding import Finding
 from stepladder.workflows.check import check_document
 
 router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
@@ -66,8 +66,7 @@ async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> Json
     compiled = await asyncio.to_thread(check_document, text, parts.machines.kit)
     machine = compiled.machine
     if machine is None:
-        errors = [finding for finding in compiled.findings if finding.severity is Severity.ERROR]
-        raise _rejected(errors)
+        raise _rejected(compiled.errors)
     published = await parts.store.publish(machine.name, machine.version, machine.hash, machine.document.definition())
     if published is Published.DEFINITION_CHANGED:
         detail = f"workflow {machine.name} {machine.version} is published with another definition"
@@ -111,7 +110,7 @@ async def _text(request: Request) -> str:
         raise ProblemError(400, "bad-text", "the document is no UTF-8 text", mistakes=mistakes) from None
 
 
-def _rejected(findings: list[Finding]) -> ProblemError:
+def _rejected(findings: tuple[Finding, ...]) -> ProblemError:
     mistakes = [Mistake(finding.message, finding.pointer, more=finding_more(finding)) for finding in findings]
     count = f"{len(findings)} error" + ("" if len(findings) == 1 else "s")
     return invalid(f"the workflow document has {count}", mistakes, "mend them; nothing was published")

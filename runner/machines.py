@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.document import Workflow
-from stepladder.schemas.finding import BadDocumentError, Severity
+from stepladder.schemas.finding import BadDocumentError
 from stepladder.workflows.compile import compile_workflow
 from stepladder.workflows.machine import AskState
 
@@ -49,6 +49,5 @@ def compiled(document: Workflow, kit: Kit) -> Machine:
     """The machine of a document. Raises ``BadDocumentError`` with every error at once."""
     result = compile_workflow(document, kit)
     if result.machine is None:
-        errors = [finding for finding in result.findings if finding.severity is Severity.ERROR]
-        raise BadDocumentError(f"workflow {document.name} {document.version}", errors)
+        raise BadDocumentError(f"workflow {document.name} {document.version}", result.errors)
     return result.machine

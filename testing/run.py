@@ -68,5 +68,5 @@ def _machine(workflow: Workflow | str, kit: Kit) -> Machine:
         return compiled(workflow, kit)
     checked = check_document(workflow, kit)
     if checked.machine is None:
-        raise BadDocumentError("the workflow", checked.findings)
+        raise BadDocumentError("the workflow", checked.errors)
     return checked.machine

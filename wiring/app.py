@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.errors import BadInputError, StepladderError
-from stepladder.schemas.finding import BadDocumentError, Severity
+from stepladder.schemas.finding import BadDocumentError
 from stepladder.sdk.kit import registered
 from stepladder.wiring.files import read_text
 from stepladder.wiring.note import read_note
@@ -97,7 +97,5 @@ def load_machine(document: str, kit: Kit) -> tuple[Machine, tuple[Finding, ...]]
     else:
         compiled = check_document(read_text(Path(document)), kit)
     if compiled.machine is None:
-        raise BadDocumentError(
-            document, [finding for finding in compiled.findings if finding.severity is Severity.ERROR]
-        )
+        raise BadDocumentError(document, compiled.errors)
     return compiled.machine, compiled.findings

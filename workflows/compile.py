@@ -38,6 +38,11 @@ class Compiled:
     machine: Machine | None
     findings: tuple[Finding, ...]
 
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that keep the document out."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
 
 def compile_workflow(document: doc.Workflow, kit: Kit) -> Compiled:
     """Checks a document whole and compiles it. ``kit`` holds the tools and rules that it may name."""
