@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 
@@ -16,8 +16,10 @@ from stepladder.api.specification import answered, problems
 from stepladder.api.views import finding_json, finding_more, version_json
 from stepladder.models.records import Publication as Published
 from stepladder.runner.machines import output_schemas
-from stepladder.schemas.finding import Finding
 from stepladder.workflows.check import check_document
+
+if TYPE_CHECKING:
+    from stepladder.schemas.finding import Finding
 
 router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
 
