@@ -49,7 +49,7 @@ def test_a_signal_is_kept_once_under_its_key_and_the_job_goes_on_with_it(shell: 
     ("name", "data", "said"),
     [
         ("approval", '{"action": "perhaps"}', "/action"),
-        ("approval", "{", "holds no JSON"),
+        ("approval", "{", "cannot be read as JSON"),
         ("approvall", APPROVE, "it waits for approval"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_document_is_published_on_the_way(shell: Shell) -> None:
         (("nothing",), "no workflow nothing is published"),
         (("bill", *INPUT, "--version", "9"), "it has 1"),
         (("bill",), 'must have the field "team"'),
-        (("bill", "--input", "{team: 1}"), "holds no JSON"),
+        (("bill", "--input", "{team: 1}"), "cannot be read as JSON"),
         (("bill", *INPUT, "--metadata", "order"), "no NAME=VALUE"),
         (("bill", *INPUT, "--metadata", "a=1", "--metadata", "a=2"), "given twice"),
         (("bill", *INPUT, "--priority", "1001"), "--priority"),
