@@ -21,7 +21,7 @@ from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner
 from stepladder.runner.submission import publish, submit
 from stepladder.schemas.tool import Effect, Kit, Tool
-from stepladder.testing import ScriptedEngine
+from stepladder.testing import ScriptedEngine, eventually
 from stepladder.workflows.load import Loaded, load_document
 
 if TYPE_CHECKING:
@@ -148,10 +148,11 @@ class Site:
             yield Driver(runner, self.store, self.reads, signals or {})
 
     async def until(self, job_id: UUID, condition: Callable[[Overview], bool]) -> None:
-        async with asyncio.timeout(30):
-            # The database tells nobody.
-            while (job := await self.reads.overview(job_id)) is None or not condition(job):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        async def holds() -> bool:
+            job = await self.reads.overview(job_id)
+            return job is not None and condition(job)
+
+        await eventually(holds, 30, what="the job's condition")
 
     async def run(self, *answers: Any, document: str = BILL, signals: Any = None, **more: Any) -> UUID:
         """A job of the workflow, as far as it comes with these answers and signals."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,13 +27,6 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=UTC)
 Connect = Callable[[], Awaitable["psycopg.AsyncConnection[dict[str, Any]]"]]
-
-
-async def until(predicate: Callable[[], Awaitable[bool]], *, within_s: float = 20.0) -> None:
-    """Returns as soon as the predicate holds."""
-    async with asyncio.timeout(within_s):
-        while not await predicate():  # noqa: ASYNC110 -- what is waited for happens in another process
-            await asyncio.sleep(0.005)
 
 
 @dataclass

@@ -18,10 +18,11 @@ from stepladder.schemas.event import Event, EventKind
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
+from stepladder.testing import eventually
 from stepladder.workflows.job import Attempt, Message, ToolCall, Turn, Wait
 from stepladder.workflows.step import AwaitSettlement, Finished, Rest, RunTool, Step
 
-from .conftest import NOW, until
+from .conftest import NOW
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
@@ -219,7 +220,7 @@ async def test_a_claim_waits_for_an_answer_that_is_being_written_and_finds_it(be
         async with writer.transaction():
             await writer.execute(hot.ARRIVED, parameters)
             claiming = asyncio.create_task(bench.claim(job))
-            await until(bench.somebody_waits_for_a_lock)
+            await eventually(bench.somebody_waits_for_a_lock)
         pending = (await claiming).pending
     assert pending is not None
     assert pending.attempt == attempt
@@ -233,7 +234,7 @@ async def test_an_answer_that_comes_during_a_take_over_is_refused(bench: Bench) 
         async with taker.transaction():
             await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
             arriving = asyncio.create_task(bench.answer(claim, attempt))
-            await until(bench.somebody_waits_for_a_lock)
+            await eventually(bench.somebody_waits_for_a_lock)
         assert not await arriving
 
 
@@ -244,7 +245,7 @@ async def test_a_commit_that_comes_during_a_take_over_writes_nothing(bench: Benc
         async with taker.transaction():
             await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
             committing = asyncio.create_task(bench.commit(claim, bench.finished(claim)))
-            await until(bench.somebody_waits_for_a_lock)
+            await eventually(bench.somebody_waits_for_a_lock)
         assert not await committing
     assert (await bench.row(job))["status"] == "queued"
 
@@ -256,7 +257,7 @@ async def test_a_take_over_that_comes_during_the_last_commit_finds_nothing_to_do
         async with writer.transaction():
             await writer.execute(hot.COMMIT, {"step": step_json(claim, bench.finished(claim), None, release=True)})
             claiming = asyncio.create_task(bench.store.claim("taker", 60.0, job.id))
-            await until(bench.somebody_waits_for_a_lock)
+            await eventually(bench.somebody_waits_for_a_lock)
         assert await claiming is None
 
 

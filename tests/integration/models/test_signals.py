@@ -15,10 +15,11 @@ from stepladder.models.records import Inbox, Pulse, Receipt
 from stepladder.models.rows import step_json
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.tool import Effect
+from stepladder.testing import eventually
 from stepladder.workflows.job import ToolCall
 from stepladder.workflows.step import AwaitSettlement, Rest, Step
 
-from .conftest import NOW, until
+from .conftest import NOW
 
 if TYPE_CHECKING:
     from .conftest import Bench
@@ -108,7 +109,7 @@ async def test_a_signal_that_is_being_written_while_the_job_begins_to_wait_is_no
         async with sender.transaction():
             await sender.execute(intake.SIGNAL, {"job": job.id, "id": uuid7(), "name": "approval", "payload": "1"})
             committing = asyncio.create_task(bench.commit(claim, bench.waiting(claim, FAR)))
-            await until(bench.somebody_waits_for_a_lock)
+            await eventually(bench.somebody_waits_for_a_lock)
         assert await committing
     assert len((await bench.claim(job)).signals) == 1
 
@@ -121,7 +122,7 @@ async def test_a_signal_that_comes_while_the_wait_is_being_written_is_not_lost(b
             step = step_json(claim, bench.waiting(claim, FAR), None, release=True)
             await writer.execute(hot.COMMIT, {"step": step})
             signalling = asyncio.create_task(bench.store.signal(job.id, uuid7(), "approval", 1))
-            await until(bench.somebody_waits_for_a_lock)
+            await eventually(bench.somebody_waits_for_a_lock)
         assert await signalling is Receipt.ACCEPTED
     assert len((await bench.claim(job)).signals) == 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -49,13 +48,6 @@ ENDS = {"done": {"end": "succeeded"}, "broken": {"end": "failed"}}
 def asking(**fields: Any) -> dict[str, Any]:
     """A state that asks for a number and goes on to ``done``."""
     return {"ask": "Which number?", "output": NUMBER, "next": "done"} | fields
-
-
-async def until(predicate: Callable[[], Awaitable[object]], *, within_s: float = 20.0) -> None:
-    """Returns as soon as the predicate holds."""
-    async with asyncio.timeout(within_s):
-        while not await predicate():  # noqa: ASYNC110 -- what is waited for stands in the database
-            await asyncio.sleep(0.005)
 
 
 @dataclass

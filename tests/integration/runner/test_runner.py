@@ -22,7 +22,7 @@ from stepladder.testing import Answer, Fault, eventually
 from stepladder.workflows.advance import advance
 from stepladder.workflows.step import Ask, Claimed, Step
 
-from .conftest import asking, until
+from .conftest import asking
 
 if TYPE_CHECKING:
     from stepladder.testing import RecordedRequest
@@ -183,7 +183,7 @@ async def test_a_lease_is_kept_while_the_engine_thinks(works: Open) -> None:
             ends.add((await w.runner().run_slice(job)).end)
         return worker.done()
 
-    await until(the_other_comes_by)
+    await eventually(the_other_comes_by)
     assert ends == {SliceEnd.IDLE}
     assert (await worker).end is SliceEnd.FINISHED
     assert await w.outcomes(job) == [VALID]
@@ -297,7 +297,7 @@ async def test_a_worker_that_dies_in_its_backoff_leaves_the_backoff_standing(wor
     async def rests() -> bool:
         return "retry_scheduled" in await w.kinds(job)
 
-    await until(rests)
+    await eventually(rests)
     await end(worker)
     due = (await w.rows("SELECT due_at FROM jobs WHERE id = %s", job))[0]["due_at"]
     await w.drive(job)

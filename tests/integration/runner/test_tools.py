@@ -12,7 +12,7 @@ import stepladder
 from stepladder.runner.runner import SliceEnd
 from stepladder.testing import Fault, eventually
 
-from .conftest import asking, until
+from .conftest import asking
 
 if TYPE_CHECKING:
     from .conftest import Open
@@ -261,7 +261,7 @@ async def test_a_request_to_cancel_waits_for_what_cannot_be_undone_and_keeps_its
     @stepladder.tool("pay", effect="irreversible")
     async def pay(amount: int) -> dict[str, int]:
         await w.store.request_cancel(job)
-        await until(heard)
+        await eventually(heard)
         return {"paid": amount}
 
     w = await works(respond=lambda _: Fault("hang"))
@@ -291,7 +291,7 @@ async def test_a_lost_lease_stops_an_async_tool(works: Open) -> None:
     async def runs() -> bool:
         return "tool_started" in await w.kinds(job)
 
-    await until(runs)
+    await eventually(runs)
     await w.expire_lease(job)
     assert await w.store.claim("other", 60, job) is not None
     assert (await worker).end is SliceEnd.LOST

@@ -13,7 +13,7 @@ from stepladder.models.records import Receipt
 from stepladder.runner.runner import SliceEnd
 from stepladder.testing import Answer, eventually
 
-from .conftest import asking, until
+from .conftest import asking
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -142,7 +142,7 @@ async def test_a_wait_that_nobody_ends_times_out(works: Open) -> None:
     async def ended() -> bool:
         return (await w.drive(job)).status.final
 
-    await until(ended)
+    await eventually(ended)
     done = await w.job(job)
     assert (done.status, done.state, done.result) == ("succeeded", "late", {"spoken": False})
 
