@@ -10,6 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import jiter
+
 from stepladder.schemas.answer import Completion, Usage
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.validation.enginewords import error_in, error_of, refusal
@@ -38,7 +40,7 @@ def read_body(body: bytes, *, streamed: bool) -> Reading:
 
 def _whole(body: bytes) -> Reading:
     try:
-        value = json.loads(body)
+        value = _loads(body)
     except ValueError as fault:
         return _malformed(f"the body is not JSON, or was cut: {fault}")
     if not isinstance(value, dict):
@@ -61,7 +63,7 @@ def _stream(body: bytes) -> Reading:
         if event.name == "error":
             return _stream_error(draft, error_of(event.data).message)
         try:
-            chunk = json.loads(event.data.decode("utf-8", "surrogatepass"))
+            chunk = _loads(event.data)
         except ValueError:
             if event.cut:
                 break
@@ -73,6 +75,17 @@ def _stream(body: bytes) -> Reading:
             return _stream_error(draft, error.message)
         draft.take_chunk(chunk)
     return Reading(draft.completion())
+
+
+def _loads(data: bytes) -> Any:
+    """``json.loads``, which has the last word on all that the faster reader does not take.
+
+    What both take they read alike: of a name that stands twice the last, of 1e400 infinity.
+    """
+    try:
+        return jiter.from_json(data, allow_inf_nan=False, cache_mode="keys")
+    except ValueError:
+        return json.loads(data)
 
 
 def _malformed(reason: str, draft: _Draft | None = None) -> Reading:

@@ -1,4 +1,7 @@
-"""A validator's errors as violations: where, by which keyword, and in words that a model can act on."""
+"""A validator's errors as violations: where, by which keyword, and in words that a model can act on.
+
+They name fields, and quote no value: a retry tells them to the model, which is not to be shown its failed answer.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,8 @@ def complaints(errors: Iterable[ValidationError], whole: Any) -> set[Violation]:
 
 
 def _complain(error: ValidationError, whole: Any) -> Iterator[Violation]:
-    kind, value, at, keyword = error.kind, error.instance, pointer(error.instance_path), _keyword(error)
+    path = _path(error, whole)
+    kind, value, at, keyword = error.kind, error.instance, pointer(path), _keyword(error)
     match kind:
         case Kind.AnyOf(context) | Kind.OneOfNotValid(context):
             if (meant := _meant(error, context)) is not None:
@@ -77,7 +81,7 @@ def _complain(error: ValidationError, whole: Any) -> Iterator[Violation]:
             yield from (Violation(at, reason(keyword, name, value), keyword) for name in unexpected)
         case Kind.FalseSchema() if keyword == "additionalProperties":
             # Where no other keyword names a field, the library tells the first value and not its name: all are wrong.
-            names = _at(whole, error.instance_path)
+            names = _at(whole, path)
             yield from (Violation(at, reason(keyword, name, value), keyword) for name in names)
         case Kind.PropertyNames(inner):
             why = reason(_keyword(inner), _limit(inner.kind), inner.instance)
@@ -86,10 +90,8 @@ def _complain(error: ValidationError, whole: Any) -> Iterator[Violation]:
             yield Violation(at, "must not be there", keyword)
         case Kind.BacktrackLimitExceeded() | Kind.RegexEngineFailure():
             yield Violation(at, "could not be checked: the pattern takes too long on this text", keyword)
-        case _ if keyword in _WORDS:
+        case _:  # the library's own words would quote the answer
             yield Violation(at, reason(keyword, _limit(kind), value), keyword)
-        case _:
-            yield Violation(at, cut(error.message), keyword)
 
 
 def _keyword(error: ValidationError) -> str:
@@ -121,6 +123,18 @@ def _limit(kind: Kind) -> Any:
         case Kind.MinProperties(limit) | Kind.MaxProperties(limit):
             return limit
     return None
+
+
+def _path(error: ValidationError, whole: Any) -> list[str | int]:
+    """Where in ``whole`` the error is. The library takes a name that is a number for one: 7 for the field "07"."""
+    path: list[str | int] = []
+    for step in error.instance_path:
+        named = step
+        if isinstance(step, int) and isinstance(whole, Mapping) and (named := str(step)) not in whole:
+            named = next((name for name in whole if (name.removeprefix("+").lstrip("0") or "0") == named), named)
+        path.append(named)
+        whole = whole[named]
+    return path
 
 
 def _at(whole: Any, path: Sequence[str | int]) -> Any:
@@ -172,7 +186,8 @@ def _no_form(error: ValidationError, branches: list[list[ValidationError]], whol
     near = [branch for branch in branches if not _declines(branch, at)]
     if words and not near:
         return cut(f'the field "action" must be one of {_listed(words)}')
-    forms = list(dict.fromkeys(_told(branch, pointer(at), whole) for branch in near or branches))
+    where = pointer(_path(error, whole))
+    forms = list(dict.fromkeys(_told(branch, where, whole) for branch in near or branches))
     if len(forms) == 1:
         return cut(forms[0])
     return cut(f"must fit one of {len(forms)} allowed forms: " + "; or ".join(forms))
@@ -213,7 +228,7 @@ def _type(limit: Any, value: Any) -> str:
     types = [limit] if isinstance(limit, str) else list(limit)
     wanted = " or ".join(_NAMES.get(name, name) for name in types)
     if "integer" in types and isinstance(value, float):
-        return f"must be {wanted}, not {shown(value)}"
+        return f"must be {wanted}, not a number with a fraction"
     return f"must be {wanted}, not {_kind_of(value)}"
 
 

@@ -40,6 +40,10 @@ class EvaluationError(Exception):
         self.where = ""
 
 
+class KindError(EvaluationError):
+    """A value is of a kind that nothing can be done with here, whatever is in it: a string times a number."""
+
+
 class MissingError(EvaluationError):
     """A name, a member or an item is not there; ``missing`` is its dotted name, where it hangs on a root name."""
 
@@ -48,12 +52,21 @@ class MissingError(EvaluationError):
         self.missing = missing
 
 
+# The first questions below are asked of every value that a rule touches; the exact type answers them ten times faster
+# than an abstract class does, and nearly always.
+
+
 def is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    exact = type(value)
+    return exact is int or exact is float or (isinstance(value, int | float) and exact is not bool)
+
+
+def is_map(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return type(value) is dict or isinstance(value, Mapping)
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    return isinstance(value, list | tuple) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
+    return type(value) is list or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
 
 
 def kind(value: Any) -> str:
@@ -79,11 +92,9 @@ def kind(value: Any) -> str:
 
 def whole(value: Any) -> int | None:
     """The integer that a number is, whichever way it was written; None for everything else."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def checked(value: int | float) -> int | float:
@@ -98,20 +109,18 @@ def checked(value: int | float) -> int | float:
 
 def _arithmetic(symbol: str, exact: Callable[[Any, Any], Any]) -> Callable[[Any, Any], int | float]:
     def apply(left: Any, right: Any) -> int | float:
+        if type(left) is int and type(right) is int:
+            return checked(exact(left, right))
         if not (is_number(left) and is_number(right)):
-            raise EvaluationError(f"{symbol} cannot join {kind(left)} and {kind(right)}")
+            raise KindError(f"{symbol} cannot join {kind(left)} and {kind(right)}")
         a, b = whole(left), whole(right)
         if a is not None and b is not None:
             return checked(exact(a, b))
-        if _loses(a) or _loses(b):
-            return _rounded_once(exact(_fraction(left), _fraction(right)))
-        return checked(exact(float(left), float(right)))
+        if (a is None or abs(a) <= _EXACT_DOUBLE) and (b is None or abs(b) <= _EXACT_DOUBLE):
+            return checked(exact(left, right))
+        return _rounded_once(exact(_fraction(left), _fraction(right)))
 
     return apply
-
-
-def _loses(integer: int | None) -> bool:
-    return integer is not None and abs(integer) > _EXACT_DOUBLE
 
 
 def _fraction(value: int | float) -> Fraction:
@@ -153,21 +162,20 @@ def modulo(left: Any, right: Any) -> int:
 
 def negate(value: Any) -> int | float:
     if not is_number(value):
-        raise EvaluationError(f"- takes a number, not {kind(value)}")
+        raise KindError(f"- takes a number, not {kind(value)}")
     return -value
 
 
 def total(values: Iterable[Any]) -> int | float:
     """The sum, exact for whole numbers and otherwise the exact sum rounded once: ten times 0.1 is 1."""
-    numbers: list[int | float] = []
-    for value in values:
+    numbers = list(values)
+    for value in numbers:
         if not is_number(value):
-            raise EvaluationError(f"sum takes a list of numbers, and one item is {kind(value)}")
-        numbers.append(value)
+            raise KindError(f"sum takes a list of numbers, and one item is {kind(value)}")
     integers = [whole(number) for number in numbers]
-    if all(integer is not None for integer in integers):
-        return checked(sum(integer for integer in integers if integer is not None))
-    if any(_loses(integer) for integer in integers):
+    if None not in integers:
+        return checked(sum(filter(None, integers)))
+    if any(integer is not None and abs(integer) > _EXACT_DOUBLE for integer in integers):
         return _rounded_once(sum((_fraction(number) for number in numbers), Fraction()))
     return checked(math.fsum(numbers))
 
@@ -197,8 +205,8 @@ def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
     if is_number(left) or isinstance(left, datetime | timedelta):
         alike = is_number(right) if is_number(left) else type(left) is type(right)
         return alike and bool(left == right)
-    if isinstance(left, Mapping):
-        if not isinstance(right, Mapping) or len(left) != len(right):
+    if is_map(left):
+        if not is_map(right) or len(left) != len(right):
             return False
         spend(len(left))
         return all(name in right and equal(item, right[name], spend) for name, item in left.items())
@@ -213,7 +221,7 @@ def identity(value: Any, spend: Callable[[int], None]) -> Hashable:
     spend(1)
     if is_number(value):
         return ("number", value)
-    if isinstance(value, Mapping):
+    if is_map(value):
         return ("map", frozenset((name, identity(item, spend)) for name, item in value.items()))
     if is_list(value):
         return ("list", tuple(identity(item, spend) for item in value))
@@ -231,4 +239,4 @@ def less(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
             if isinstance(left, str):
                 spend(len(left) // 100)
             return bool(left < right)
-    raise EvaluationError(f"{kind(left)} and {kind(right)} have no order")
+    raise KindError(f"{kind(left)} and {kind(right)} have no order")

@@ -1,7 +1,8 @@
 """The second rung: is the completion exactly one JSON document (RFC 8259)?
 
-Nothing is ever repaired. The standard library's decoder does the reading; what it is too lenient about (NaN,
-1e400, a name that stands twice, half a character, integers of any length, depth) is refused here.
+Nothing is ever repaired. The standard library's decoder is the authority; what it is too lenient about (NaN, 1e400,
+a name that stands twice, half a character, integers of any length, depth) is refused here. A faster reader goes first
+and is believed only where the two cannot differ, which is nearly everywhere; it never refuses anything.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import jiter
 
 from stepladder.schemas.outcomes import Cause
 from stepladder.validation.diagnosis import diagnose
@@ -32,6 +35,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s"\[\]{}:,]+', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|.)", re.DOTALL)
 _INFINITE = (math.inf, -math.inf)
+_SHAPES = bytes.maketrans(b"123456789E{", b"000000000e[")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -75,6 +79,26 @@ def parse(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Parsed | NotJson:
     if len(content) > limits.max_bytes:
         reason = f"the answer must be at most {limits.max_bytes} bytes long, and has {len(content)}"
         return NotJson(Cause.TOO_LARGE, reason, limits.max_bytes)
+    return _quickly(content, limits) or _carefully(content, limits)
+
+
+def _quickly(content: bytes, limits: Limits) -> Parsed | None:
+    """The document, where it is one beyond doubt. None says nothing: the careful reader decides, and finds the cause.
+
+    ``jiter`` takes JSON alone, no name twice and no half character. What it takes beyond the bounds (1e400, an integer
+    of any length, another depth) cannot come from a text without an exponent, a long run of digits or many brackets.
+    """
+    shape = content.translate(_SHAPES)
+    longest = min(limits.max_integer_digits, MAX_INTEGER_DIGITS)
+    if shape.count(b"[") > limits.max_depth or b"0e" in shape or b"0" * (longest + 1) in shape:
+        return None
+    try:
+        return Parsed(jiter.from_json(content, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys"))
+    except ValueError:
+        return None
+
+
+def _carefully(content: bytes, limits: Limits) -> Parsed | NotJson:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -20,9 +20,11 @@ import jsonschema_rs
 from stepladder.schemas.answer import Violation
 from stepladder.schemas.canonical import content_hash
 from stepladder.schemas.pointer import pointer
+from stepladder.validation.backtracking import MAX_CHARACTERS, OPTIONS, backtracks, characters
 from stepladder.validation.complaints import complaints, cut, reason, shown
 from stepladder.validation.cycles import endless
-from stepladder.validation.subschemas import Subschemas, references
+from stepladder.validation.subschemas import Subschemas, patterns, references
+from stepladder.validation.weight import MOST_VALUES, branches, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,9 +54,13 @@ class Schema:
     schema: Json
     hash: str
     _validator: jsonschema_rs.Draft202012Validator
+    _backtracks: bool
+    _branches: str | None
 
     def violations(self, value: Json) -> tuple[Violation, ...]:
         """Everything in ``value`` that breaks the schema, by pointer and then by keyword; empty when it fits.
+
+        Of a value of more than ``MOST_VALUES`` values the first fault alone, or only that there is one.
 
         ``Violation.source`` is the keyword. Half a character, or a Python object that JSON does not have, breaks a
         schema that looks at it. A value that did not come out of ``parse``, such as a tool's result, goes through it
@@ -66,9 +72,22 @@ class Schema:
             return _sorted(_no_json(value)) or self._violations(plain(value))
 
     def _violations(self, value: Any) -> tuple[Violation, ...]:
+        if self._backtracks and (length := characters(value)) > MAX_CHARACTERS:
+            why = f"must have at most {MAX_CHARACTERS} characters in all its texts, and has {length}"
+            return (Violation("", f"{why}: the schema has a pattern that looks around or back", "pattern"),)
         if self._validator.is_valid(value):
             return ()
-        return _sorted(complaints(self._validator.iter_errors(value), value))
+        return self._first(value) if is_heavy(value) else _sorted(complaints(self._validator.iter_errors(value), value))
+
+    def _first(self, value: Any) -> tuple[Violation, ...]:
+        if self._branches is not None:
+            why = f"breaks the schema, and holds too much (over {MOST_VALUES} values) to say where; it must be shorter"
+            return (Violation("", why, self._branches),)
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return _sorted(complaints([error], value))
+        return ()
 
 
 def compile_schema(schema: Json) -> Schema | BadSchema:
@@ -80,10 +99,12 @@ def compile_schema(schema: Json) -> Schema | BadSchema:
         if faults := check(subschemas):
             return BadSchema(_sorted(faults))
     try:
-        validator = jsonschema_rs.Draft202012Validator(plain(schema), validate_formats=True, retriever=_refuse)
+        validator = jsonschema_rs.Draft202012Validator(
+            plain(schema), validate_formats=True, retriever=_refuse, pattern_options=OPTIONS
+        )
     except ValueError as error:  # ValidationError is one: a fault that the checks above do not know
         return BadSchema((Violation("", f"cannot be compiled: {cut(str(error).splitlines()[0])}", "schema"),))
-    return Schema(schema, content_hash(schema), validator)
+    return Schema(schema, content_hash(schema), validator, backtracks(subschemas), branches(subschemas))
 
 
 def plain(value: Any) -> Any:
@@ -161,9 +182,12 @@ def _metaschema(subschemas: Subschemas) -> list[Violation]:
         if isinstance(part, Mapping) and str(part.get("$schema", DRAFT)).rstrip("#") != DRAFT
     ]:
         return foreign
+    root = plain(subschemas.root)
+    if jsonschema_rs.meta.is_valid(root):  # a hundred times faster; the other library has the errors that we can word
+        return []
     return [
         Violation(pointer(error.absolute_path), _metaschema_reason(error), str(error.validator))
-        for error in _metaschema_validator().iter_errors(plain(subschemas.root))
+        for error in _metaschema_validator().iter_errors(root)
     ]
 
 
@@ -202,19 +226,11 @@ def _finite(subschemas: Subschemas) -> list[Violation]:
 def _patterns(subschemas: Subschemas) -> list[Violation]:
     """Patterns are regular expressions in ECMA's dialect, as the validator understands it."""
     is_regex = _regex_validator().is_valid
-    faults: list[Violation] = []
-    for path, part in subschemas.by_path.items():
-        if not isinstance(part, Mapping):
-            continue
-        named = part.get("patternProperties")
-        texts = [("pattern", part.get("pattern"))]
-        texts += [("patternProperties", name) for name in named] if isinstance(named, Mapping) else []
-        faults += [
-            Violation(pointer((*path, keyword)), f"is no regular expression: {shown(text)}", keyword)
-            for keyword, text in texts
-            if isinstance(text, str) and not is_regex(text)
-        ]
-    return faults
+    return [
+        Violation(pointer((*path, keyword)), f"is no regular expression: {shown(text)}", keyword)
+        for path, keyword, text in patterns(subschemas)
+        if not is_regex(text)
+    ]
 
 
 @cache

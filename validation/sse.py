@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")
 _FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?[\s]*(?:data|event|id|retry)?:")
 
 
@@ -29,7 +28,7 @@ def events(body: bytes) -> Iterator[Event]:
     """The events with data, in order. Several ``data`` lines are one value, joined by line feeds."""
     name = ""
     data: list[bytes] = []
-    for line in _LINE_END.split(body.removeprefix(b"\xef\xbb\xbf")):
+    for line in body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
         if not line:
             if data:
                 yield Event(name, b"\n".join(data))

@@ -115,6 +115,17 @@ def children(schema: Json) -> Iterator[tuple[Path, Json]]:
             yield (keyword,), schema[keyword]
 
 
+def patterns(subschemas: Subschemas) -> Iterator[tuple[Path, str, str]]:
+    """Every regular expression in a schema: the path of the schema that it stands on, its keyword, its text."""
+    for path, schema in subschemas.by_path.items():
+        if not isinstance(schema, Mapping):
+            continue
+        if isinstance(text := schema.get("pattern"), str):
+            yield path, "pattern", text
+        if isinstance(named := schema.get("patternProperties"), Mapping):
+            yield from ((path, "patternProperties", name) for name in named)
+
+
 def references(schema: Json) -> dict[str, str]:
     """The references that stand on this schema itself, by keyword."""
     if not isinstance(schema, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stepladder.validation.jsonmath import EvaluationError, is_list, kind
+from stepladder.validation.jsonmath import EvaluationError, KindError, is_list, is_map, kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,8 @@ Macro: TypeAlias = Callable[[Node, int, int, list[Node]], Node]
 
 def _each(run: Run, source: Node, slot: int, weight: int) -> Iterator[Any]:
     items = source(run)
-    if not isinstance(items, Mapping) and not is_list(items):
-        raise EvaluationError(f"a macro takes a list or a map, not {kind(items)}")
+    if not is_list(items) and not is_map(items):
+        raise KindError(f"a macro takes a list or a map, not {kind(items)}")
     for item in items:
         run.spend(weight)
         run.slots[slot] = item
@@ -32,7 +32,7 @@ def _holds(run: Run, condition: Node) -> bool:
     value = condition(run)
     if value is True or value is False:
         return bool(value)
-    raise EvaluationError(f"the condition of a macro is true or false, not {kind(value)}")
+    raise KindError(f"the condition of a macro is true or false, not {kind(value)}")
 
 
 def _quantified(*, decisive: bool) -> Macro:
@@ -65,13 +65,11 @@ def _filter(source: Node, slot: int, weight: int, bodies: list[Node]) -> Node:
 
 
 def _map(source: Node, slot: int, weight: int, bodies: list[Node]) -> Node:
-    *conditions, body = bodies
-
-    def mapped(run: Run) -> list[Any]:
-        each = _each(run, source, slot, weight)
-        return [body(run) for _ in each if all(_holds(run, condition) for condition in conditions)]
-
-    return mapped
+    if len(bodies) == 1:
+        [body] = bodies
+        return lambda run: [body(run) for _ in _each(run, source, slot, weight)]
+    condition, body = bodies
+    return lambda run: [body(run) for _ in _each(run, source, slot, weight) if _holds(run, condition)]
 
 
 MACROS: Mapping[str, tuple[tuple[int, ...], Macro]] = {

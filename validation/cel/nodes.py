@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from stepladder.validation import jsonmath
 from stepladder.validation.cel.functions import contained, join, subtract
 from stepladder.validation.cel.run import Run
-from stepladder.validation.jsonmath import EvaluationError, MissingError, is_list, kind, whole
+from stepladder.validation.jsonmath import EvaluationError, KindError, MissingError, is_list, is_map, kind, whole
 
 Node: TypeAlias = Callable[[Run], Any]
 Operator: TypeAlias = Callable[[Run, Any, Any], Any]
@@ -37,7 +37,7 @@ def rooted(steps: list[str]) -> Node:
             raise MissingError(f"{root} is not defined", root)
         value = run.names[root]
         for depth, member in enumerate(members, start=2):
-            if not isinstance(value, Mapping) or member not in value:
+            if not is_map(value) or member not in value:
                 raise _absent(value, member, ".".join(steps[:depth]))
             value = value[member]
         return value
@@ -51,7 +51,7 @@ def bound(slot: int, steps: list[str]) -> Node:
     def read(run: Run) -> Any:
         value = run.slots[slot]
         for member in members:
-            if not isinstance(value, Mapping) or member not in value:
+            if not is_map(value) or member not in value:
                 raise _absent(value, member, None)
             value = value[member]
         return value
@@ -62,7 +62,7 @@ def bound(slot: int, steps: list[str]) -> Node:
 def member(node: Node, step: str, text: str | None) -> Node:
     def read(run: Run) -> Any:
         value = node(run)
-        if not isinstance(value, Mapping) or step not in value:
+        if not is_map(value) or step not in value:
             raise _absent(value, step, text)
         return value[step]
 
@@ -70,7 +70,7 @@ def member(node: Node, step: str, text: str | None) -> Node:
 
 
 def _absent(value: Any, member: str, text: str | None) -> MissingError:
-    if isinstance(value, Mapping):
+    if is_map(value):
         return MissingError(f"{text} is not defined" if text else f"the map has no member {member}", text)
     return MissingError(f"{text or member} is not defined: {kind(value)} has no members", text)
 
@@ -79,9 +79,9 @@ def index(node: Node, position: Node, text: str | None) -> Node:
     def read(run: Run) -> Any:
         value, at = node(run), position(run)
         label = f"{text or ''}[{at!r:.40}]"
-        if isinstance(value, Mapping):
+        if is_map(value):
             if not isinstance(at, str):
-                raise EvaluationError(f"a map is indexed by a string, not {kind(at)}")
+                raise KindError(f"a map is indexed by a string, not {kind(at)}")
             if at in value:
                 return value[at]
         elif is_list(value):
@@ -91,7 +91,7 @@ def index(node: Node, position: Node, text: str | None) -> Node:
             if 0 <= number < len(value):
                 return value[number]
         else:
-            raise EvaluationError(f"{kind(value)} cannot be indexed")
+            raise KindError(f"{kind(value)} cannot be indexed")
         raise MissingError(f"there is no {label}", text and label)
 
     return read
@@ -115,7 +115,7 @@ def mapping(pairs: list[tuple[Node, Node]]) -> Node:
 def truth(symbol: str, value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
-    raise EvaluationError(f"{symbol} takes true or false, not {kind(value)}")
+    raise KindError(f"{symbol} takes true or false, not {kind(value)}")
 
 
 def negated(value: Any, *, odd: bool) -> Any:

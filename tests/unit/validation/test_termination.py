@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from stepladder.schemas.answer import Completion, Lost, Received, Usage
 from stepladder.schemas.outcomes import Cause, Outcome
+from stepladder.validation.bodies import _loads
 from stepladder.validation.sse import Event, events
 from stepladder.validation.termination import ENDINGS, STOPS, is_runaway, receive, truncation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def whole(message: dict[str, Any], finish: str | None = "stop", **more: Any) -> Received:
@@ -102,6 +108,26 @@ def test_events_are_read_as_the_standard_has_it() -> None:
         Event("error", " c\u2028d".encode()),
         Event("", b"end", cut=True),
     ]
+
+
+@given(st.binary(max_size=40) | st.text('{}[]",:\\ud8Ee+-.01 NaIfinty\ufeff\n', max_size=40).map(str.encode))
+@example(b'{"a": NaN}')
+@example(b'[1e400, -0, 1.0, 1E2, {"a": 1, "b": 2, "a": 3}]')
+@example(rb'["\ud800", "\ud83d\ude00"]')
+@example(b'["\xed\xa0\x80"]')
+@example(b"\xef\xbb\xbf[1]")
+@example("[1]".encode("utf-16"))
+@example(b"[" + b"1" * 4300 + b"]")
+@example(b"[-" + b"1" * 4301 + b"]")
+@example(b"[" * 500 + b"]" * 500)
+def test_a_body_is_read_as_the_standard_library_reads_it(body: bytes) -> None:
+    def told(read: Callable[[bytes], Any]) -> str:
+        try:
+            return repr(read(body))
+        except ValueError:
+            return "no JSON"
+
+    assert told(_loads) == told(json.loads)
 
 
 @pytest.mark.parametrize("words", [STOPS, frozenset(ENDINGS)])

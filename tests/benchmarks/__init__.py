@@ -1,0 +1,1 @@
+"""Measurements, run by ``scripts/bench`` and never by the test run."""

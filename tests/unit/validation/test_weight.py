@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepladder.validation.schema import Schema, compile_schema
+from stepladder.validation.subschemas import Subschemas
+from stepladder.validation.weight import MOST_PATHS, MOST_VALUES, branches, is_heavy
+
+LISTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}
+
+
+def compiled(schema: dict[str, Any]) -> Schema:
+    made = compile_schema(schema)
+    assert isinstance(made, Schema)
+    return made
+
+
+def test_of_a_value_that_is_not_heavy_every_fault_is_listed() -> None:
+    assert len(compiled(LISTS).violations({"a": [1] * (MOST_VALUES - 10)})) == MOST_VALUES - 10
+
+
+@pytest.mark.parametrize("value", [{"a": [1] * 300_000}, {"n" * 60_000: [1] * 30_000}, {"a": ["x"] * 200_000 + [1]}])
+def test_of_a_heavy_value_the_first_fault_is_told(value: dict[str, Any]) -> None:
+    [only] = compiled(LISTS).violations(value)
+    assert (only.source, only.reason) == ("type", "must be a string, not an integer")
+
+
+def test_of_forms_only_that_none_fits() -> None:
+    forms = compiled({"properties": {"x": {"oneOf": [LISTS, {"type": "boolean"}]}}})
+    [only] = forms.violations({"x": {"a": [1] * 300_000}})
+    assert (only.pointer, only.source) == ("", "oneOf")
+    assert "must be shorter" in only.reason
+    assert forms.violations({"x": {"a": ["1"] * 300_000}}) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "heavy"),
+    [
+        (7, False),
+        ("x" * 2_000_000, False),
+        ([0] * (MOST_VALUES - 1), False),
+        ([0] * MOST_VALUES, True),
+        ({"n" * (MOST_PATHS // 10): [0] * 5}, False),
+        ({"n" * (MOST_PATHS // 10): [0] * 20}, True),
+    ],
+)
+def test_values_and_the_paths_to_them_weigh(value: object, heavy: bool) -> None:
+    assert is_heavy(value) is heavy
+
+
+def test_a_schema_offers_forms_wherever_they_stand() -> None:
+    assert branches(Subschemas(LISTS)) is None
+    assert branches(Subschemas({"$defs": {"a": {"anyOf": [True]}}, "$ref": "#/$defs/a"})) == "anyOf"
+    assert branches(Subschemas({"properties": {"anyOf": {"type": "string"}}})) is None
