@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """An error keeps the document out; a warning does not."""
+    """An error keeps the document out. A warning is worth a look, and a hint a thought: neither keeps it out."""
 
     ERROR = "error"
     WARNING = "warning"
+    HINT = "hint"
 
 
 @dataclass(frozen=True, slots=True)

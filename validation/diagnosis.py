@@ -19,7 +19,7 @@ _MARKUP = re.compile(
     r"""<\|?/?(?:tool_call|toolcall|tool_calls|tool_use|tool_code|function_calls?|start_function_call|invoke)\b
     |<function[= ]
     |<[\w-]+:(?:tool_call|function_calls|invoke)\b
-    |<\|(?:python_tag|tool_calls?_section_begin|tool_call_begin|tool_call|action_start|plugin)\|>
+    |<\|(?:python_tag|tool_calls?_section_begin|action_start|plugin)\|>
     |<[|｜]tool[▁_ ]calls?[▁_ ]begin[|｜]>
     |to=functions\.
     |\[/?TOOL_CALLS?\]
@@ -211,11 +211,11 @@ def _syntax(failure: _Failure) -> str:
     text, at = failure.text, failure.at
     if text.startswith("\ufeff"):
         return "the answer must be one JSON document; a byte order mark stands before it"
-    if at >= len(text.rstrip()) or (failure.here == '"' and text.count('"', at) == 1):
+    if at >= len(text.rstrip()) or (failure.here == '"' and _STRING.match(text, at) is None):
         return "the answer must be one whole JSON document; it ends before the document does"
-    if failure.end is None and at == failure.start and failure.first not in _OPENERS:
+    if at == failure.start:
         return "the answer must be one JSON document; there is none in it"
-    if failure.here < " " and failure.here not in ("\x00", ""):
+    if failure.here < " " and failure.here != "\x00":
         return "a control character inside a text must be written as an escape, a line break as \\n"
     word = _WORD.match(text, at)
     near = json.dumps(word.group()[:20] if word else failure.here, ensure_ascii=False)

@@ -53,7 +53,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]+")
 class EngineError:
     """The engine's own words. ``code`` is a status that stands inside the body, which may differ from HTTP's."""
 
-    message: str = ""
+    message: str
     kind: str = ""
     code: int | None = None
 
@@ -137,7 +137,7 @@ def _clean(message: Any) -> str:
     if isinstance(message, str):
         text = message
     elif isinstance(message, dict):
-        text = str(message.get("msg") or message.get("message") or json.dumps(message, default=str))
+        text = str(message.get("msg") or message.get("message") or json.dumps(message))
     elif isinstance(message, list):
         text = "; ".join(_clean(item) for item in message[:10])
     else:

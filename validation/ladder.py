@@ -94,6 +94,7 @@ def judge(arrival: Arrival, rubric: Rubric, names: Mapping[str, Json]) -> Verdic
                 observed=climb.observed,
                 completion=climb.reading.completion,
                 retry_after_s=retry_after_s,
+                schema_known_bad=rubric.schema_known_bad,
             )
     return Verdict(
         outcome=Outcome.VALID,
@@ -102,6 +103,7 @@ def judge(arrival: Arrival, rubric: Rubric, names: Mapping[str, Json]) -> Verdic
         output=climb.output,
         completion=climb.reading.completion,
         retry_after_s=retry_after_s,
+        schema_known_bad=rubric.schema_known_bad,
     )
 
 
@@ -155,8 +157,7 @@ def holds_document(text: str) -> bool:
         case Parsed(Mapping() | list()):
             return True
     starts = [match.start() for match in _BRACE.finditer(text)]
-    tried = starts if len(starts) <= 2 * _TRIES else starts[:_TRIES] + starts[-_TRIES:]
-    return any(_object_at(text, start) for start in tried)
+    return any(_object_at(text, start) for start in {*starts[:_TRIES], *starts[-_TRIES:]})
 
 
 def _object_at(text: str, start: int) -> bool:

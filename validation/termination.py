@@ -39,6 +39,17 @@ ENDINGS = MappingProxyType(
 )
 """What the other words mean. A word that stands in neither table counts as ``stop``, and is recorded as it came."""
 
+AT_MODEL_LIMIT = frozenset({"model_length", "model_context_window_exceeded"})
+"""Of these, the words of an engine that has no more room whatever the budget is."""
+
+_CUT = MappingProxyType(
+    {
+        Cause.BUDGET: "the answer was cut off",
+        Cause.REASONING: "the reasoning used the budget up before the answer began: cut off",
+        Cause.RUNAWAY: "the answer repeated itself until it was cut off",
+    }
+)
+
 # A number this long is no number that anybody asked for; nor is that much white space, or that much of one pattern.
 _RUNAWAY_DIGITS = re.compile(r"[0-9]{40}\Z")
 _RUNAWAY_SPACE = re.compile(r"[ \t\r\n]{60}\Z")
@@ -81,22 +92,14 @@ def truncation(reading: Reading, max_completion_tokens: int) -> Failing | None:
     word = completion.finish_reason.lower()
     used = completion.usage.completion_tokens if completion.usage is not None else None
     outcome, cause = ENDINGS.get(word, (None, None))
-    if outcome is Outcome.TRUNCATION and cause is Cause.RUNAWAY:
+    if cause is Cause.RUNAWAY:
         return Failing(Outcome.TRUNCATION, cause, "the engine stopped an answer that repeated itself")
     at_budget = used is not None and used >= max_completion_tokens and word not in STOPS
     if outcome is not Outcome.TRUNCATION and not at_budget:
         return None
     spent = f"after {used} tokens, the budget being {max_completion_tokens}" if used is not None else "by the budget"
-    match _why_cut(completion):
-        case Cause.RUNAWAY:
-            return Failing(
-                Outcome.TRUNCATION, Cause.RUNAWAY, f"the answer repeated itself until it was cut off {spent}"
-            )
-        case Cause.REASONING:
-            reason = f"the reasoning used the budget up before the answer began: cut off {spent}"
-            return Failing(Outcome.TRUNCATION, Cause.REASONING, reason)
-        case _:
-            return Failing(Outcome.TRUNCATION, Cause.BUDGET, f"the answer was cut off {spent}")
+    cause = _why_cut(completion)
+    return Failing(Outcome.TRUNCATION, cause, f"{_CUT[cause]} {spent}")
 
 
 def rejected(reading: Reading, outcome: Outcome) -> Failing | None:
@@ -126,6 +129,14 @@ def _why_cut(completion: Completion) -> Cause:
     if not began or _OPEN_THOUGHT.match(text):
         return Cause.REASONING
     return Cause.BUDGET
+
+
+def tells_nothing(arrival: Arrival) -> bool:
+    """Whether an engine said HTTP 500 and no word, as some do both to a schema that they refuse and of their own fault.
+
+    ``schema_known_bad`` then decides between the two, and nothing else can.
+    """
+    return arrival.status == 500 and receive(arrival) != receive(arrival, schema_known_bad=True)
 
 
 def is_runaway(text: str) -> bool:

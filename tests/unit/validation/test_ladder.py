@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from stepladder.validation.ladder import PRECEDENCE, Rubric, holds_document, jud
 from stepladder.validation.parse import MAX_BYTES
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule
-
-SPECIMENS = [json.loads(line) for line in (Path(__file__).parent / "specimens.jsonl").read_text().splitlines()]
+from support.specimens import SPECIMENS, streamed
 
 
 def rubric_of(specimen: dict[str, Any]) -> Rubric:
@@ -48,27 +46,6 @@ def arrival_of(response: dict[str, Any]) -> Arrival:
     return Received(response["status"], (body if isinstance(body, str) else json.dumps(body)).encode())
 
 
-def streamed(response: dict[str, Any]) -> Received | None:
-    """The same chat completion as a server would stream it, in pieces of five characters."""
-    body = response.get("body")
-    if response.get("status") != 200 or not isinstance(body, dict) or "choices" not in body:
-        return None
-    choice = body["choices"][0]
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    for name, value in choice["message"].items():
-        if isinstance(value, str) and name != "role":
-            deltas += [{name: value[start : start + 5]} for start in range(0, len(value), 5)]
-        elif name != "role":
-            deltas.append({name: value})
-    chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
-    ]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
-    chunks.append({"choices": [], "usage": body["usage"]})
-    lines = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
-    return Received(200, f"{lines}data: [DONE]\n\n".encode(), streamed=True)
-
-
 def in_short(verdict: Verdict) -> tuple[Any, ...]:
     return verdict.outcome, verdict.cause, verdict.rungs, verdict.errors, verdict.observed, verdict.output
 
@@ -85,7 +62,7 @@ def test_a_specimen_gets_its_verdict_whole_and_streamed(specimen: dict[str, Any]
     if "output" in expect:
         assert verdict.output == expect["output"]
     if (stream := streamed(specimen["response"])) is not None:
-        assert in_short(judge(stream, rubric, {})) == in_short(verdict)
+        assert in_short(judge(Received(200, stream, streamed=True), rubric, {})) == in_short(verdict)
 
 
 def test_the_specimens_show_every_outcome_and_every_cause() -> None:

@@ -1,0 +1,179 @@
+"""Every code that a finding can have: the list that programs may rely on, and that the documentation shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepladder.schemas.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ERROR, WARNING, HINT = Severity.ERROR, Severity.WARNING, Severity.HINT
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """``what`` is wrong, and what to write ``instead``. A code of two severities says in ``what`` when it has which."""
+
+    severities: tuple[Severity, ...]
+    what: str
+    instead: str
+
+
+def _of(*severities: Severity, **codes: tuple[str, str]) -> dict[str, Code]:
+    return {name: Code(severities, what, instead) for name, (what, instead) in codes.items()}
+
+
+TEXT = _of(
+    ERROR,
+    syntax=("the text is neither YAML nor JSON", "mend the text at the line"),
+    empty=("the document is empty", "name, version, start and states"),
+    too_large=("more characters than are read", "JSON, of which more is read, or two documents"),
+    too_deep=("levels or values beyond the bound, aliases followed", "less nesting"),
+    duplicate_key=("a key stands twice in one map", "one of the two"),
+    key_not_text=("a key that is a number, a list or a map", "the key in quotes"),
+    foreign_tag=("a YAML tag such as `!!python`", "plain YAML or JSON"),
+    bad_unicode=("half of a surrogate pair", "a whole character"),
+    not_finite=("infinity, or no number at all", "a finite number"),
+    not_json=("a line of `judge` that is no JSON", "one JSON object a line"),
+    not_text=("a line of `judge` that is no UTF-8", "UTF-8"),
+    not_a_map=("a document, or a line of `judge`, that is no map", "a map of fields"),
+)
+SHAPE = _of(
+    ERROR,
+    missing_field=("a field that must be there is not", "the field"),
+    unknown_field=("a field that nothing reads", "the field that was meant; the remedy names a close one"),
+    bad_value=("a value of another kind than its field has", "what the remedy says"),
+    bad_name=("a name with characters that cannot stand in one", "a name that fits the pattern"),
+    bad_path=("a replay's `set` names a place that the document does not have", "a place that it has"),
+    state_kind=("a state of no kind, or of several", "exactly one of `ask`, `tool`, `wait`, `call` and `end`"),
+)
+MACHINE = _of(
+    ERROR,
+    unknown_state=("an edge or `start` leads to no state", "a state that there is"),
+    unreachable_state=("no path leads to the state", "an edge to it, or nothing"),
+    no_end=("no path leads from the state to an end", "an edge to a state with `end`"),
+    no_edge=("nothing leads on from an answer, a result, a time-out or the last visit", "the edge"),
+    no_action=("edges by words, and an output that has no `action`", "a required `action` with an enum, or one edge"),
+    unconditional=("one edge for all, and an output that has an `action`", "an edge for each word"),
+    optional_action=("`action` may be missing, and then no edge can be taken", "`action` in `required`"),
+    open_action=("`action` may be any text, and so a tool's word", "an enum of words"),
+    action_twice=("one action word for a tool and for something else", "another word for one of them"),
+    reserved_action=("an action that is a word of the machine's own", "another word"),
+    reserved_signal=("a signal that is a word of the machine's own", "another name"),
+    unconfirmed=("an irreversible tool on an edge that nobody confirms", "a `wait` before it, and its own action"),
+    retry_irreversible=("`retry` on a tool that cannot be undone", "no `retry`"),
+    degrade_before_tool=("`degrade` on a turn that leads to a tool", "no `degrade`"),
+    each_with_tools=("`each` on a turn that chooses a tool", "two turns"),
+    unknown_member=("`each.unique` names what no element can have", "a member of the output"),
+    no_output=("a turn with neither `output` nor `tools`", "`output`"),
+    no_choice=("`tool: {from: STATE}` of a state that chooses none", "a state with `ask` and `tools`"),
+    effect_differs=("the document and the code call a tool's effect differently", "the same word"),
+    unknown_tool=("no tool is registered under the name", "a tool that is, or `--app` with its module"),
+    bad_tool=("the schema of a tool's arguments or result cannot be used", "other annotations in its signature"),
+) | _of(
+    ERROR,
+    WARNING,
+    impossible_word=(
+        "an edge that can never be taken: no output, tool or signal has its word; a warning under `on_failure`",
+        "a word that can be said, or no edge",
+    ),
+)
+MACHINE |= _of(
+    WARNING,
+    list_beyond_max_turns=("a list may take more turns than `limits.max_turns` allows", "a higher `limits.max_turns`"),
+    nobody_else=(
+        "a wait with `by: other` is published where no API keys are set, and so nobody can answer it",
+        "`STEPLADDER_API_KEYS`, with a key for each who confirms",
+    ),
+    word_without_edge=("an action that ends the job as `transition_denied`", "an edge for it, or no such word"),
+)
+EXPRESSIONS = _of(
+    ERROR,
+    bad_template=("a template that cannot be used", "what its line wants"),
+    bad_expression=("a CEL expression that cannot be used", "what the message says"),
+    unknown_name=("a name that can never be there", "a name that can"),
+    too_early=("a state's result is read where no path has led through that state", "an edge, or `has()`"),
+    unknown_rule=("no rule is registered under the name", "a rule that is, or `--app` with its module"),
+    rule_twice=("two rules of one id in a turn", "an id for each"),
+    rule_never_works=("a rule that fails on every sample value", "types that fit each other, names that are there"),
+    expression_never_works=("the same of another expression", "types that fit each other, names that are there"),
+) | _of(
+    WARNING,
+    rule_may_not_work=("a rule that fails on some values that fit the schema", "a test for them, or a tighter schema"),
+    expression_may_not_work=("the same of another expression", "a test for them, or a tighter schema"),
+)
+SCHEMAS = (
+    _of(
+        ERROR,
+        bad_schema=("a schema that JSON Schema 2020-12 does not allow", "what the message says"),
+        remote_reference=("a reference out of the document; nothing is fetched", "a copy under `$defs`"),
+        dangling_reference=("a reference to nothing", "a schema under `$defs`"),
+        endless_reference=("a circle of references without a base case: no document fits", "a branch that ends it"),
+        no_value=("keywords that no value can satisfy together", "bounds with something between them"),
+    )
+    | _of(
+        ERROR,
+        WARNING,
+        not_enforced=(
+            "a keyword that no known engine enforces in this form; a warning under `decoding: prompt`",
+            "another form, or a rule",
+        ),
+    )
+    | _of(
+        WARNING,
+        untyped_constraint=(
+            "a keyword without its `type`; `enum` and `const` need none",
+            "the `type`",
+        ),
+        idle_keyword=("a keyword beside a `type` that it never applies to", "the type that was meant, or nothing"),
+        unknown_keyword=("a keyword that JSON Schema does not have", "the one that was meant, or `x-NAME`"),
+        unknown_format=("a format that nothing knows", "an anchored `pattern`"),
+        unchecked_content=("`contentEncoding` and its like, which nothing checks", "a rule registered in Python"),
+        unanchored_pattern=("a pattern that holds anywhere in a text", "`^...$`"),
+        no_max_length=("a text without an end", "`maxLength`, an `enum`, or a pattern with bounded repetitions"),
+        no_range=("a number without a lower or an upper bound", "`minimum` and `maximum`"),
+        no_max_items=("a list without an end", "`maxItems`"),
+        no_max_properties=("a map of free names without an end", "`maxProperties`, or named `properties`"),
+        no_depth_bound=("a schema that holds itself", "the levels written out, or one level a turn"),
+        any_value=("a place where any value of any size fits", "a `type`, and its bounds"),
+        open_object=("an object to which anything may be added", "`additionalProperties: false`"),
+        loose_one_of=("branches of `oneOf` that can fit together", "`anyOf`, or a `const` in each branch"),
+        answer_first=("the answer is written before its reasons", "the reasons first"),
+        too_nested=("fields deeper than the prompt describes", "fewer levels, or two turns"),
+        large_enum=("more words than a prompt should carry", "two turns, or a tool that looks the word up"),
+    )
+    | _of(
+        HINT,
+        no_unknown=("a value that must be given, with no way to say that it is not known", "`type: [string, 'null']`"),
+        mostly_free=("an output that is mostly free text", "enums, patterns and rules"),
+    )
+)
+BUDGETS = _of(
+    WARNING,
+    budget_too_small=("an answer that fits may be cut off by `max_completion_tokens`", "the budget that is suggested"),
+) | _of(
+    HINT,
+    budget_unbounded=("no budget holds every answer that fits", "bounds in the schema"),
+)
+ENGINES = _of(
+    ERROR,
+    engine_refuses=("with `--backend`: the engine refuses the schema for it", "what the remedy says"),
+) | _of(
+    WARNING,
+    engine_ignores=("with `--backend`: the engine ignores it, and the ladder catches it", "what the remedy says"),
+    engine_narrows=("with `--backend`: the engine allows less than the schema", "what the remedy says"),
+)
+
+GROUPS: Mapping[str, Mapping[str, Code]] = {
+    "The text": TEXT,
+    "The shape of the document": SHAPE,
+    "The machine": MACHINE,
+    "Templates, expressions and rules": EXPRESSIONS,
+    "Schemas": SCHEMAS,
+    "Budgets": BUDGETS,
+    "Engines": ENGINES,
+}
+CODES: Mapping[str, Code] = {name: code for group in GROUPS.values() for name, code in group.items()}

@@ -1,0 +1,36 @@
+"""What was kept of a turn that was given up. It is no output: nothing in the machine ever reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One thing that is lost or unsure: where in the answer as the model wrote it (a JSON pointer), and why."""
+
+    pointer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """The salvaged ``value``, everything that was ``lost`` on the way, and the attempt that it is kept from.
+
+    ``attempt`` is that attempt's ordinal in the turn, ``outcome`` what the ladder had made of it: never ``valid``.
+    """
+
+    value: Json
+    lost: tuple[Loss, ...]
+    attempt: int
+    outcome: Outcome
+
+    def as_json(self) -> JsonObject:
+        """In the words of the HTTP API."""
+        lost = [{"pointer": loss.pointer, "reason": loss.reason} for loss in self.lost]
+        return {"value": self.value, "lost": lost, "attempt": self.attempt, "outcome": self.outcome.value}

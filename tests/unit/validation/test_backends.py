@@ -1,0 +1,172 @@
+"""The tables of what grammar backends do: whole, read by version, and each of their forms recognised in a schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepladder.schemas.finding import Severity
+from stepladder.schemas.pointer import pointer
+from stepladder.validation.audit.check import audit
+from stepladder.validation.audit.kinds import KindReader
+from stepladder.validation.audit.remark import Role
+from stepladder.validation.backends import guidance, llamacpp, xgrammar
+from stepladder.validation.backends.engines import (
+    Backend,
+    Engine,
+    UnknownVersion,
+    enforced_nowhere,
+    engine_of,
+    known_forms,
+)
+from stepladder.validation.backends.forms import forms_of
+from stepladder.validation.backends.remedies import remedy_for
+from stepladder.validation.backends.verdicts import Verdict
+from stepladder.validation.schema import Schema, compile_schema
+from stepladder.validation.subschemas import Subschemas
+from support.forms import CASES
+
+
+def forms(schema: Any) -> set[str]:
+    subschemas = Subschemas(schema)
+    return {found.form for found in forms_of(subschemas, KindReader(subschemas))}
+
+
+def engine(backend: Backend, version: str | None = None) -> Engine:
+    found = engine_of(backend, version)
+    assert isinstance(found, Engine), found
+    return found
+
+
+def said(schema: Any, backend: Backend, version: str | None = None) -> set[tuple[str, str, Severity]]:
+    remarks = audit(schema, Role.DECODED, engine(backend, version))
+    return {(r.code, pointer(r.path), r.severity) for r in remarks if r.code.startswith(("engine", "not_enforced"))}
+
+
+def test_the_three_tables_speak_of_the_same_forms() -> None:
+    assert set(xgrammar.TABLE) - set(guidance.TABLE) == {f"format {n}" for n in ("uri-reference", "uri-template")} | {
+        "format json-pointer",
+        "format relative-json-pointer",
+    }
+    assert set(guidance.TABLE) <= set(xgrammar.TABLE)
+    assert set(llamacpp.TABLE) <= set(guidance.TABLE)
+    assert {form for form in set(guidance.TABLE) - set(llamacpp.TABLE) if not form.startswith("format ")} == set()
+
+
+def test_every_form_has_its_case_and_no_other_has() -> None:
+    assert set(CASES) == set(known_forms())
+
+
+@pytest.mark.parametrize("form", CASES)
+def test_a_form_is_recognised_where_it_stands(form: str) -> None:
+    found = forms(CASES[form].schema)
+    assert ("format idn-email" if form == "format" else form) in found
+    assert {one for one in found if one not in known_forms() and not one.startswith("format ")} == set()
+
+
+@pytest.mark.parametrize("form", CASES)
+def test_the_case_of_a_form_is_right_about_what_fits(form: str) -> None:
+    case = CASES[form]
+    schema = compile_schema(case.schema)
+    assert isinstance(schema, Schema), schema
+    assert [value for value in case.fits if schema.violations(value)] == []
+    assert [value for value in case.breaks if not schema.violations(value)] == []
+
+
+@pytest.mark.parametrize(
+    "form", [form for form in known_forms() if form not in ("type", "const", "additionalProperties")]
+)
+def test_whatever_an_engine_does_not_enforce_has_a_remedy_of_its_own(form: str) -> None:
+    if any(engine(backend).verdict(form) is not Verdict.ENFORCED for backend in Backend):
+        assert remedy_for(form) != "check it by a rule" or form in ("minLength", "maxLength"), form
+
+
+def test_what_no_engine_enforces_is_read_off_the_tables() -> None:
+    nowhere = {form for form in known_forms() if enforced_nowhere(form) and "without a type" not in form}
+    assert nowhere == {
+        "pattern with a look-around",
+        "pattern with a back-reference",
+        "pattern with a word boundary",
+        "format",
+        "uniqueItems",
+        "contains",
+        "propertyNames beside properties",
+        "dependentRequired",
+        "dependentSchemas",
+        "not",
+        "if",
+        "oneOf with branches that overlap",
+        "$dynamicRef",
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [
+        ("0.27.1", Verdict.REFUSED),
+        ("v0.29.3", Verdict.REFUSED),
+        ("0.30", Verdict.ENFORCED),
+        ("0.32.0+cpu", Verdict.ENFORCED),
+        ("0.33.0rc1", Verdict.ENFORCED),
+        ("1.2.3", Verdict.ENFORCED),
+    ],
+)
+def test_a_verdict_is_that_of_the_engine_s_version(version: str, verdict: Verdict) -> None:
+    assert engine(Backend.XGRAMMAR, version).verdict("patternProperties") is verdict
+
+
+@pytest.mark.parametrize("version", ["0.27.0", "0.9", "0.0"])
+def test_of_an_older_engine_nothing_is_known(version: str) -> None:
+    assert isinstance(found := engine_of(Backend.GUIDANCE, version), UnknownVersion)
+    assert (version in found.reason, "0.27.1" in found.known) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("backend", "version"),
+    [(Backend.XGRAMMAR, word) for word in ("", "latest", "0", "b123", "0.32.0.1.2", "٣.٢", "9" * 9999)]
+    + [(Backend.LLAMACPP, word) for word in ("", "0.32.0", "b", "bb1", "9" * 9999)],
+)
+def test_what_is_no_version_is_told_how_to_write_one(backend: Backend, version: str) -> None:
+    found = engine_of(backend, version)
+    assert isinstance(found, UnknownVersion)
+    assert found.known.startswith("write it as")
+
+
+def test_a_build_of_llama_cpp_is_written_in_three_ways() -> None:
+    assert {engine(Backend.LLAMACPP, word) for word in ("b11549", "11549", "2026.10.11549")} == {
+        engine(Backend.LLAMACPP)
+    }
+    assert not engine(Backend.LLAMACPP, "b11550").measured
+
+
+def test_newer_versions_are_known_to_be_unknown() -> None:
+    measured = {word: engine(Backend.XGRAMMAR, word).measured for word in ("0.27.1", "0.31.4", "0.33.7", "0.34", "1.0")}
+    assert measured == {"0.27.1": True, "0.31.4": True, "0.33.7": True, "0.34": False, "1.0": False}
+
+
+def test_an_engine_objects_as_it_is_known_to() -> None:
+    price: Any = {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 5}
+    assert said(price, Backend.XGRAMMAR) == {("engine_refuses", "/multipleOf", Severity.ERROR)}
+    assert said(price, Backend.GUIDANCE) == set()
+    assert said(price, Backend.LLAMACPP) == {("engine_ignores", "/multipleOf", Severity.WARNING)}
+    mail: Any = {"type": "string", "pattern": "^[a-z]+@[a-z]+$", "maxLength": 30}
+    assert said(mail, Backend.XGRAMMAR, "0.28.0") == {("engine_ignores", "/maxLength", Severity.WARNING)}
+    assert said(mail, Backend.XGRAMMAR, "0.29.0") == {("engine_refuses", "/maxLength", Severity.ERROR)}
+    assert said({"type": "array", "maxItems": 3}, Backend.XGRAMMAR) == {("engine_narrows", "/type", Severity.WARNING)}
+
+
+def test_a_type_that_stands_around_is_none_to_xgrammar() -> None:
+    schema = {"type": "string", "allOf": [{"maxLength": 9}]}
+    assert ("engine_ignores", "/allOf/0/maxLength", Severity.WARNING) in said(schema, Backend.XGRAMMAR)
+    assert said(schema, Backend.GUIDANCE) == set()
+
+
+def test_what_is_said_of_every_engine_is_not_said_again_of_one() -> None:
+    schema = {"type": "array", "items": {"enum": [1]}, "maxItems": 3, "uniqueItems": True}
+    assert said(schema, Backend.XGRAMMAR) == {("not_enforced", "/uniqueItems", Severity.ERROR)}
+
+
+def test_a_turn_that_is_not_decoded_has_no_engine_to_object() -> None:
+    schema: Any = {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 5}
+    assert audit(schema, Role.PROMPTED, engine(Backend.XGRAMMAR)) == ()

@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepladder.validation.instances import MOST, extent, instances, smallest
+from stepladder.validation.patterns import read_pattern
+from stepladder.validation.schema import Schema, compile_schema
+
+REFUND: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {"enum": ["refund", "refuse"]},
+        "cents": {"type": "integer", "minimum": 0, "maximum": 1000},
+        "reason": {"type": "string", "minLength": 1, "maxLength": 40},
+        "note": {"type": "string", "maxLength": 8},
+        "day": {"type": "string", "format": "date"},
+    },
+    "required": ["action", "cents", "reason"],
+    "additionalProperties": False,
+}
+TREE: dict[str, Any] = {
+    "$ref": "#/$defs/tree",
+    "$defs": {
+        "tree": {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": 9},
+                {
+                    "type": "object",
+                    "properties": {"left": {"$ref": "#/$defs/tree"}, "right": {"$ref": "#/$defs/tree"}},
+                    "required": ["left", "right"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    },
+}
+
+
+def compiled(schema: Any) -> Schema:
+    found = compile_schema(schema)
+    assert isinstance(found, Schema), found
+    return found
+
+
+def samples(schema: Any) -> list[Any]:
+    found: list[Any] = list(instances(compiled(schema)))
+    return found
+
+
+def largest(schema: Any) -> Any:
+    found = extent(compiled(schema))
+    assert found.largest is not None, found.endless
+    return found.largest.value
+
+
+def test_every_word_bound_and_optional_member_is_varied() -> None:
+    found = samples(REFUND)
+    assert {one["action"] for one in found} == {"refund", "refuse"}
+    assert {0, 1000} <= {one["cents"] for one in found}
+    assert any(isinstance(one["cents"], float) for one in found), "an integer may be written 36.0"
+    assert {1, 40} <= {len(one["reason"]) for one in found}
+    present = {frozenset(one) - set(REFUND["required"]) for one in found}
+    assert present >= {frozenset(), frozenset({"note"}), frozenset({"day"}), frozenset({"note", "day"})}
+
+
+def test_the_usual_sample_is_first_and_has_every_member() -> None:
+    assert list(samples(REFUND)[0]) == list(REFUND["properties"])
+
+
+def test_numbers_come_as_fractions_and_huge_where_they_may() -> None:
+    found = samples({"type": "number"})
+    assert any(isinstance(one, float) and not one.is_integer() for one in found)
+    assert any(isinstance(one, float) and one.is_integer() for one in found)
+    assert any(abs(one) > 2**64 for one in found)
+
+
+def test_each_branch_and_each_type_of_a_union_is_there() -> None:
+    names = ("one", "two", "three")
+    branches = [{"type": "object", "properties": {name: {"type": "null"}}, "required": [name]} for name in names]
+    assert {name for one in samples({"anyOf": branches}) for name in one} == set(names)
+    assert {name for one in samples({"oneOf": branches}) for name in one} == set(names)
+    assert {type(one) for one in samples({"type": ["null", "string", "boolean"]})} == {type(None), str, bool}
+
+
+def test_an_enum_of_many_words_is_there_whole() -> None:
+    words = [f"word{number}" for number in range(20)]
+    assert set(samples({"enum": words})) == set(words)
+
+
+def test_what_all_of_says_is_merged() -> None:
+    schema = {
+        "allOf": [
+            {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+            {"properties": {"a": {"minimum": 5}, "b": {"type": "boolean"}}, "required": ["b"]},
+        ]
+    }
+    found = samples(schema)
+    assert found
+    assert all(one["a"] >= 5 and one["b"] in (True, False) for one in found)
+
+
+def test_both_sides_of_a_condition_are_met() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"kind": {"enum": ["x", "y"]}, "extra": {"type": "integer"}},
+        "required": ["kind"],
+        "if": {"properties": {"kind": {"const": "x"}}},
+        "then": {"required": ["extra"]},
+        "additionalProperties": False,
+    }
+    found = samples(schema)
+    assert any(one["kind"] == "x" for one in found)
+    assert any(one["kind"] == "y" and "extra" not in one for one in found)
+
+
+def test_a_schema_of_its_own_kind_ends() -> None:
+    found = samples(TREE)
+    assert any(isinstance(one, int) for one in found)
+    assert any(isinstance(one, dict) for one in found)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^A-[0-9]{4}$",
+        r"^\d{4}-\d{2}-\d{2}$",
+        "^[A-Z]{2}[0-9]{2}[A-Z0-9]{1,30}$",
+        "^(foo|bar+)(?:,(foo|bar))*$",
+        r"^[^@\s]+@[a-z]+\.(com|org)$",
+        r"^\p{Lu}[\w-]*$",
+        "^(?<year>[12]\\d{3})?$",
+        r"^\u0041\x42\/$",
+        "^.{3,5}?$",
+        "order",
+    ],
+)
+def test_common_patterns_are_met(pattern: str) -> None:
+    assert len(samples({"type": "string", "pattern": pattern, "maxLength": 60})) >= 1
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", r"\bword\b", "(" * 60 + ")" * 60, "a" * 2000])
+def test_odd_patterns_are_given_up(pattern: str) -> None:
+    assert read_pattern(pattern) is None
+
+
+@pytest.mark.parametrize(
+    "word", ["date", "date-time", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "regex"]
+)
+def test_formats_are_met(word: str) -> None:
+    assert samples({"type": "string", "format": word})
+
+
+def test_a_part_that_cannot_be_met_is_left_out_where_it_may_be() -> None:
+    odd = {"type": "string", "pattern": "(?=a)b"}
+    assert samples({"type": "object", "properties": {"odd": odd}, "additionalProperties": False}) == [{}]
+    assert samples({"type": "object", "properties": {"odd": odd}, "required": ["odd"]}) == []
+
+
+def test_the_largest_fills_every_bound() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": REFUND, "minItems": 1, "maxItems": 20},
+            "code": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{1,30}$"},
+        },
+        "additionalProperties": False,
+    }
+    found = largest(schema)
+    assert len(found["rows"]) == 20
+    assert all(set(row) == set(REFUND["properties"]) and len(row["reason"]) == 40 for row in found["rows"])
+    assert {row["cents"] for row in found["rows"]} >= {1000}
+    assert len(found["code"]) == 32
+
+
+def test_the_largest_takes_the_longest_word_and_branch() -> None:
+    assert largest({"enum": ["a", "longest", "ab"]}) == "longest"
+    short, long = {"const": "no"}, {"type": "string", "maxLength": 50}
+    assert len(largest({"anyOf": [short, long]})) == 50
+    assert len(largest({"type": "array", "items": {"enum": ["a", "bb"]}, "uniqueItems": True, "maxItems": 9})) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "where", "why"),
+    [
+        ({"type": "string"}, "", "maxLength"),
+        ({"type": "string", "pattern": "^a+$"}, "", "maxLength"),
+        ({"type": "string", "pattern": "a{3}"}, "", "maxLength"),
+        ({"type": "string", "format": "email"}, "", "maxLength"),
+        ({"type": "array", "items": {"type": "null"}}, "", "maxItems"),
+        ({"type": "array", "items": {"type": "string"}, "maxItems": 2}, "/*", "maxLength"),
+        ({"type": "integer", "minimum": 0}, "", "maximum"),
+        ({}, "", "type"),
+        ({"type": "object", "properties": {"x": {"minimum": 1}}}, "/x", "type"),
+        ({"type": "object", "additionalProperties": {"type": "null"}}, "/*", "any name"),
+        ({"type": "string", "maxLength": 10**9}, "", "100,000 characters"),
+        ({"type": "array", "items": {"const": "abcdefgh"}, "maxItems": 10**9}, "", "100,000 characters"),
+        (TREE, "/left", "its own kind"),
+    ],
+)
+def test_what_has_no_end_is_told_with_its_place(schema: Any, where: str, why: str) -> None:
+    found = extent(compiled(schema))
+    assert found.largest is None
+    assert any(place == where and why in reason for place, reason in found.endless), found.endless
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        REFUND,
+        {"type": "string", "format": "date"},
+        {"type": "string", "pattern": "^[0-9]{1,12}$"},
+        {"type": "object", "properties": {"x": {"type": "boolean"}}},
+        {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, "maxItems": 3},
+        {"type": "array", "prefixItems": [{"type": "null"}], "items": False},
+    ],
+)
+def test_what_has_an_end_everywhere_has_a_largest(schema: Any) -> None:
+    assert extent(compiled(schema)).endless == ()
+    assert extent(compiled(schema)).largest is not None
+
+
+HOSTILE: list[Any] = [
+    {"type": "string", "minLength": 10**12},
+    {"type": "array", "minItems": 10**9},
+    {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": 10**6},
+    {"type": "object", "minProperties": 10**9},
+    {"type": "string", "pattern": "^(a?){1000}$", "minLength": 500},
+    {"type": "string", "pattern": "^((a{50}){50}){2,3}$"},
+    {"type": "number", "multipleOf": 1e-300, "minimum": -1e308, "maximum": 1e308},
+    {"type": "integer", "minimum": 10**300},
+    {"minimum": 5, "maximum": 4},
+    {"required": [f"name{number}" for number in range(3000)]},
+    {"allOf": [{"anyOf": [{"const": n}, {"const": n + 1}]} for n in range(200)]},
+    {"anyOf": [{"anyOf": [{"anyOf": [{"type": "integer"}] * 20}] * 20}] * 20},
+    {
+        "$ref": "#/$defs/d0",
+        "$defs": {f"d{n}": {"type": "array", "items": {"$ref": f"#/$defs/d{n + 1}"}, "minItems": 3} for n in range(45)}
+        | {"d45": {"type": "string", "minLength": 1000}},
+    },
+    {
+        "$ref": "#/$defs/d0",
+        "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(200)} | {"d200": {"type": "null"}},
+    },
+]
+
+
+@pytest.mark.parametrize("schema", HOSTILE, ids=lambda schema: json.dumps(schema)[:40])
+def test_hostile_schemas_are_done_with_by_counted_work(schema: Any) -> None:
+    # Without the count these take hours or all memory, so that coming back at all is the test.
+    one = compiled(schema)
+    assert len(instances(one)) <= MOST
+    extent(one)
+    smallest(one)
+
+
+words = st.sampled_from(["a", "b", "c"])
+bounds = st.integers(0, 5) | st.sampled_from([10**9, 10**30])
+leaves: st.SearchStrategy[Any] = (
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["integer", "number"])},
+        optional={
+            "minimum": st.integers(-9, 9) | st.floats(-9, 9),
+            "exclusiveMaximum": st.integers(-9, 10**20) | st.floats(0, 1e300),
+            "multipleOf": st.sampled_from([1, 2, 0.01, 0.5, 7.5, 1e-200]),
+        },
+    )
+    | st.fixed_dictionaries(
+        {"type": st.just("string")},
+        optional={
+            "minLength": bounds,
+            "maxLength": bounds,
+            "pattern": st.sampled_from(["^a*$", "^[ab]{2,}$", "(a|b)c?", "^(?!a)"]) | st.from_regex(r"[ab]{0,3}"),
+            "format": st.sampled_from(["date", "email", "uuid", "unknown"]),
+        },
+    )
+    | st.lists(st.sampled_from([1, 1.0, "a", None, True, []]), min_size=1, max_size=3, unique_by=repr).map(
+        lambda options: {"enum": options}
+    )
+    | words.map(lambda word: {"const": word})
+    | st.sampled_from(["null", "boolean", "array", "object"]).map(lambda word: {"type": word})
+    | st.just({"$ref": "#/$defs/again"})
+    | st.booleans()
+)
+schemas: st.SearchStrategy[Any] = st.recursive(
+    leaves,
+    lambda inner: (
+        st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": st.dictionaries(words, inner, max_size=3)},
+            optional={
+                "required": st.lists(words, max_size=2, unique=True),
+                "additionalProperties": st.booleans() | inner,
+                "patternProperties": st.dictionaries(st.just("^[xyz]$"), inner),
+                "minProperties": bounds,
+                "maxProperties": bounds,
+                "propertyNames": inner,
+                "dependentRequired": st.dictionaries(words, st.lists(words, unique=True), max_size=2),
+            },
+        )
+        | st.fixed_dictionaries(
+            {"type": st.just("array")},
+            optional={
+                "items": inner,
+                "prefixItems": st.lists(inner, min_size=1, max_size=2),
+                "contains": inner,
+                "minItems": bounds,
+                "maxItems": bounds,
+                "uniqueItems": st.booleans(),
+            },
+        )
+        | inner.map(lambda schema: {"not": schema})
+        | st.tuples(st.sampled_from(["allOf", "anyOf", "oneOf"]), st.lists(inner, min_size=1, max_size=4)).map(
+            lambda pair: {pair[0]: pair[1]}
+        )
+        | st.tuples(inner, inner, inner).map(lambda parts: dict(zip(("if", "then", "else"), parts, strict=True)))
+    ),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None)
+@given(schemas, schemas)
+def test_samples_fit_come_again_and_are_each_another(schema: Any, again: Any) -> None:
+    one = compile_schema({"properties": {"root": schema}, "required": ["root"], "$defs": {"again": again}})
+    if not isinstance(one, Schema):  # a reference without an end
+        return
+    found = instances(one)
+    assert [one.violations(sample) for sample in found] == [()] * len(found)
+    assert len({json.dumps(sample) for sample in found}) == len(found) <= MOST
+    assert json.dumps(instances(one)) == json.dumps(found)
+    length = extent(one)
+    for sample in (length.usual, length.largest, smallest(one)):
+        assert sample is None or one.violations(sample.value) == ()
+    assert length.endless == () or length.largest is None
+
+
+# What can always be met: everything has its type and bounds that leave room.
+plain: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from(
+        [
+            {"type": "boolean"},
+            {"type": "integer", "minimum": -5, "maximum": 500},
+            {"type": "number", "exclusiveMinimum": 0, "maximum": 2.5},
+            {"type": "string", "maxLength": 12},
+            {"type": "string", "pattern": "^[a-f]{2,9}$"},
+            {"type": "string", "format": "date-time"},
+            {"enum": ["north", "south"]},
+            {"type": ["null", "integer"], "minimum": 0, "maximum": 3},
+        ]
+    ),
+    lambda inner: (
+        st.dictionaries(words, inner, min_size=1, max_size=3).map(
+            lambda members: {"type": "object", "properties": members, "required": sorted(members)[:1]}
+        )
+        | st.tuples(inner, st.integers(0, 2), st.integers(2, 5)).map(
+            lambda parts: {"type": "array", "items": parts[0], "minItems": parts[1], "maxItems": parts[2]}
+        )
+        | st.lists(inner, min_size=1, max_size=3).map(lambda branches: {"anyOf": branches})
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(plain)
+def test_a_plain_schema_has_samples_and_none_is_longer_than_the_largest(schema: Any) -> None:
+    one = compiled(schema)
+    found = instances(one)
+    most, least = extent(one).largest, smallest(one)
+    assert found
+    assert most is not None
+    assert least is not None
+
+    def length(value: Any) -> int:
+        return len(json.dumps(value))
+
+    assert length(least.value) <= min(map(length, found))
+    assert length(most.value) >= length(found[0])
