@@ -83,7 +83,8 @@ class Verdict:
     """What the ladder made of one arrival.
 
     ``errors`` are what made it fail, in order; ``observed`` are broken rules of severity ``observe``, which reject
-    nothing. ``output`` is the parsed answer and is set for ``valid`` alone.
+    nothing. ``output`` is the parsed answer and is set for ``valid`` alone. ``schema_known_bad`` says that it was made
+    knowing that the engine refused this schema while it answered a known-good one.
     """
 
     outcome: Outcome
@@ -94,6 +95,7 @@ class Verdict:
     output: Json = None
     completion: Completion = field(default_factory=Completion)
     retry_after_s: float | None = None
+    schema_known_bad: bool = False
 
     @property
     def ok(self) -> bool:

@@ -72,6 +72,12 @@ class Retry(Part):
     transport: int | None = Field(None, ge=0, le=1000)
 
 
+class ToolRetry(Part):
+    """How often a tool may be run: ``attempts`` counts runs that came back, the first one included."""
+
+    attempts: int = Field(1, ge=1, le=100)
+
+
 class RuleSpec(Part):
     """A semantic rule: a CEL ``check`` that must be true, or a ``call`` of a rule registered in Python."""
 
@@ -101,8 +107,30 @@ class EngineChoice(Part):
     max_completion_tokens: int | None = Field(None, ge=1, le=1_000_000)
 
 
+class Each(Part):
+    """A list built element by element: one for each item of ``over``, or ``count`` of them, or until an output has the
+    action ``until``. ``unique`` are JSON pointers into an element that no two elements may have alike."""
+
+    over: Expression | None = None
+    count: Expression | None = None
+    until: Action | None = None
+    at_most: int = Field(ge=1, le=1000)
+    unique: list[Annotated[str, Field(pattern=r"^(/.*)?$", max_length=500)]] = Field(
+        default_factory=list, max_length=20
+    )
+
+    @model_validator(mode="after")
+    def _one_measure(self) -> Each:
+        if sum(measure is not None for measure in (self.over, self.count, self.until)) != 1:
+            raise ValueError("a list has one of `over` (a list), `count` (a number) and `until` (an action)")
+        return self
+
+
 class Ask(EngineChoice):
-    """A turn: one question to the model, whose answer is bound by ``output`` and ``tools``."""
+    """A turn: one question to the model, whose answer is bound by ``output`` and ``tools``.
+
+    With ``each`` it is a turn for every element of a list, of which ``output`` and ``rules`` describe one.
+    """
 
     ask: str = Field(min_length=1)
     output: JsonSchema | None = None
@@ -117,6 +145,8 @@ class Ask(EngineChoice):
         Discriminator(lambda value: "<number>" if isinstance(value, int) else "<word>"),
     ] = "all"
     loop: Literal["on", "off"] = "on"
+    degrade: bool = False
+    each: Each | None = None
 
 
 class Chosen(Part):
@@ -126,22 +156,33 @@ class Chosen(Part):
 
 
 class Call(Part):
-    """A tool run by the machine. ``effect`` must agree with the code's word where it is given."""
+    """A tool run by the machine. ``effect`` must agree with the code's word where it is given.
+
+    ``timeout_s`` in seconds, of one run; where the code says one as well, the smaller holds. Without ``retry`` an error
+    is never followed by another run.
+    """
 
     tool: Annotated[Annotated[str, Tag(PLAIN)] | Annotated[Chosen, Tag(MAP)], Discriminator(_shape)]
     arguments: Expressions | None = None
     effect: Effect | None = Field(None, strict=False)
+    timeout_s: float | None = Field(None, ge=0, le=30 * 86400)
+    retry: ToolRetry | None = None
     next: dict[Action, StateName]
     max_visits: int | None = Field(None, ge=1, le=10_000)
 
 
 class WaitSpec(Part):
-    """The signal that is waited for. ``timeout_s`` in seconds; without it the job waits for ever."""
+    """The signal that is waited for. ``timeout_s`` in seconds; without it the job waits for ever.
+
+    ``by: other`` takes it from nobody but a second principal, and ``scopes`` are what its sender needs.
+    """
 
     signal: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)
     schema_: JsonSchema | None = Field(None, alias="schema")
     show: Expressions | None = None
     timeout_s: float | None = Field(None, ge=0, le=10 * 365 * 86400)
+    by: Literal["anyone", "other"] = "anyone"
+    scopes: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(default_factory=list, max_length=20)
 
 
 class Wait(Part):
@@ -151,6 +192,29 @@ class Wait(Part):
     next: dict[Action, StateName]
 
 
+class FanOut(Part):
+    """One child for each item of ``over``, at most ``concurrency`` of them at once.
+
+    The first that fails stops the others, unless ``failures`` says to collect them.
+    """
+
+    over: Expression
+    at_most: int = Field(ge=1, le=1000)
+    concurrency: int = Field(10, ge=1, le=1000)
+    failures: Literal["stop", "collect"] = "stop"
+
+
+class Child(Part):
+    """A child job of the workflow that ``call`` names, or several; without ``version``, the newest when they start."""
+
+    call: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)
+    version: int | None = Field(None, ge=1, le=2**31 - 1)
+    input: Expressions | None = None
+    each: FanOut | None = None
+    next: dict[Action, StateName]
+    max_visits: int | None = Field(None, ge=1, le=10_000)
+
+
 class End(Part):
     """The end of the job."""
 
@@ -158,7 +222,7 @@ class End(Part):
     result: Expressions | None = None
 
 
-KINDS = ("ask", "tool", "wait", "end")
+KINDS = ("ask", "tool", "wait", "call", "end")
 
 
 def _kind(state: Any) -> str | None:
@@ -174,24 +238,29 @@ State: TypeAlias = Annotated[
     Annotated[Ask, Tag("<ask>")]
     | Annotated[Call, Tag("<tool>")]
     | Annotated[Wait, Tag("<wait>")]
+    | Annotated[Child, Tag("<call>")]
     | Annotated[End, Tag("<end>")],
     Discriminator(_kind),
 ]
 
 
 class Loop(Part):
-    """When a job goes in circles: ``repeats`` equal visits of one state, or ``stale`` turns with nothing new."""
+    """When a job goes in circles: ``repeats`` visits like the one before, or ``stale`` turns with nothing new."""
 
-    repeats: int = Field(2, ge=2, le=1000)
+    repeats: int = Field(2, ge=1, le=1000)
     stale: int = Field(5, ge=1, le=1000)
 
 
 class Limits(Part):
-    """Bounds of one job. ``token_budget`` counts prompt and completion of every attempt; ``deadline_s`` in seconds."""
+    """Bounds of one job. ``token_budget`` counts prompt and completion of every attempt; ``deadline_s`` in seconds.
+
+    ``max_in_flight`` bounds how many jobs of the workflow, of all its versions, workers have in hand at once.
+    """
 
     max_turns: int = Field(50, ge=0, le=100_000)
     token_budget: int | None = Field(None, ge=0)
     deadline_s: float | None = Field(None, ge=0)
+    max_in_flight: int | None = Field(None, ge=0, le=2**31 - 1)
     loop: Annotated[Annotated[Literal["off"], Tag(PLAIN)] | Annotated[Loop, Tag(MAP)], Discriminator(_shape)] = Field(
         default_factory=lambda: Loop()
     )

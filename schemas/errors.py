@@ -19,5 +19,16 @@ class BadInputError(StepladderError):
     """What was handed in cannot be used: exit code 2, HTTP 4xx."""
 
 
+class EffectUnknownError(StepladderError):
+    """For an irreversible tool to raise that cannot know whether it took effect: a person has to settle it.
+
+    Say in the message what is known, for that person. From another tool it is an error like any other.
+    """
+
+
 class UnreachableError(StepladderError):
     """A server that is needed does not answer or cannot be started: exit code 3, HTTP 503."""
+
+
+class GoneError(StepladderError):
+    """What is asked for was taken away by retention, as the settings say: exit code 1, HTTP 410."""

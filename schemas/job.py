@@ -41,3 +41,6 @@ class Failure(StrEnum):
 
 SETTLEMENT = "settlement"
 """What a job waits for when nobody can know whether an irreversible tool took effect."""
+
+CHILDREN = "children"
+"""What a job waits for while the jobs that it called run."""

@@ -22,11 +22,17 @@ class Effect(StrEnum):
     IRREVERSIBLE = "irreversible"
 
 
+DEFAULT_TIMEOUT_S = 300.0
+"""For a tool that says nothing of its own: longer than servers are usually given to answer, and yet a tool that hangs
+does not hold its job for good."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A registered tool. ``parameters`` is the JSON Schema of its one argument object.
+    """A registered tool. ``parameters`` is the JSON Schema of its one argument object, ``returns`` that of its result.
 
-    ``takes_key`` says that ``function`` wants the keyword ``idempotency_key`` beside its arguments.
+    ``takes_key`` says that ``function`` wants the keyword ``idempotency_key`` beside its arguments. A run may take
+    ``timeout_s`` seconds, and 0 means none; None is ``DEFAULT_TIMEOUT_S``.
     """
 
     name: str
@@ -36,6 +42,8 @@ class Tool:
     permissions: tuple[str, ...] = ()
     description: str = ""
     takes_key: bool = False
+    returns: JsonObject = field(default_factory=dict)
+    timeout_s: float | None = None
 
 
 RuleFunction: TypeAlias = Callable[..., str | None]

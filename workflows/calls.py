@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stepladder.schemas.actor import Actor
 from stepladder.schemas.canonical import exact_hash
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
@@ -16,13 +17,20 @@ from stepladder.workflows.job import ToolCall, ToolError, Wait
 from stepladder.workflows.machine import ERROR, OK, ToolState, evaluate
 from stepladder.workflows.move import Fault
 from stepladder.workflows.names import names_of
+from stepladder.workflows.step import AwaitSettlement
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.workflows.job import Spent
     from stepladder.workflows.move import Move
+    from stepladder.workflows.step import Settled
+
+NEVER_BEGUN = ("not_done", "invalid_arguments")
+"""Errors after which a call may be begun in a replay even if it cannot be undone: it took no effect, or never ran."""
 
 NOT_DONE = ToolError("not_done", "a person says that it did not take effect")
 CANCELLED = ToolError("cancelled", "the job was cancelled before the tool came back; it may have taken effect")
+CUT_OFF = ToolError("worker_lost", "its worker was lost, or stopped, while it ran; it may have taken effect")
 
 
 def call_of(move: Move, state: ToolState) -> tuple[str, JsonObject] | Fault:
@@ -45,8 +53,11 @@ def call_of(move: Move, state: ToolState) -> tuple[str, JsonObject] | Fault:
     return tool, arguments
 
 
-def open_call(move: Move, state: ToolState) -> ToolCall | Fault:
-    """Opens a call. An irreversible one runs with the arguments that its wait froze and showed."""
+def open_call(move: Move, state: ToolState) -> ToolCall | AwaitSettlement | str | Fault:
+    """Opens a call. An irreversible one runs with the arguments that its wait froze and showed.
+
+    One that another job of the lineage has begun under this key does not run at all: what became of it there holds.
+    """
     late = move.late()
     if late is not None:
         return late
@@ -55,10 +66,13 @@ def open_call(move: Move, state: ToolState) -> ToolCall | Fault:
         return found
     name, arguments = found
     tool = state.tools[name]
-    missing = [] if move.job.scopes is None else [word for word in tool.permissions if word not in move.job.scopes]
+    principal = Actor(move.job.principal, move.job.scopes)
+    missing = principal.lacks(tool.permissions)
     if missing:
-        detail = f"state {state.name} may not run {name}: the job's principal lacks {', '.join(missing)}"
-        return Fault(Failure.PERMISSION_DENIED, detail)
+        said: JsonObject = {"state": state.name, "tool": name, "principal": principal.name, "missing": missing}
+        move.note(EventKind.PERMISSION_DENIED, said)
+        detail = f"state {state.name} may not run the tool {name}: {_permissions(missing)}, and {principal.name},"
+        return Fault(Failure.PERMISSION_DENIED, f"{detail} whose job it is, has no such scope")
     call = ToolCall(
         visit=move.next_visit(),
         state=state.name,
@@ -68,10 +82,35 @@ def open_call(move: Move, state: ToolState) -> ToolCall | Fault:
         key=_key(move, state.name, name, arguments),
         opened_at=move.now,
     )
+    spent = move.job.spent.get(call.key) if is_unknowable(call) else None
+    if spent is not None:
+        return _as_before(move, call, spent)
+    begin(move, call)
+    return call
+
+
+def _as_before(move: Move, call: ToolCall, spent: Spent) -> AwaitSettlement | str | Fault:
+    call = replace(call, runs=0, carried=True)
     move.put(call)
     move.change(due_at=move.now)
-    move.note(EventKind.TOOL_STARTED, {"state": state.name, "tool": name, "key": call.key})
-    return call
+    data: JsonObject = {"state": call.state, "tool": call.tool, "key": call.key, "job": str(spent.job)}
+    move.note(EventKind.TOOL_CARRIED, data)
+    if not spent.closed:
+        message = f"job {spent.job} began this call under the same key, and it has not come back"
+        return AwaitSettlement(await_settlement(move, call, ToolError("begun_elsewhere", message)))
+    return returned(move, call, spent.result) if spent.error is None else failed(move, call, spent.error)
+
+
+def _permissions(missing: list[str]) -> str:
+    return f"it needs the permission{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
+
+
+def begin(move: Move, call: ToolCall) -> None:
+    """Writes down that the call is about to run."""
+    move.put(call)
+    move.change(due_at=move.now)
+    data: JsonObject = {"state": call.state, "tool": call.tool, "key": call.key, "run": call.runs}
+    move.note(EventKind.TOOL_STARTED, data)
 
 
 def _frozen(move: Move, state: ToolState) -> tuple[str, JsonObject] | None:
@@ -97,39 +136,63 @@ def is_unknowable(call: ToolCall) -> bool:
     return call.effect is Effect.IRREVERSIBLE
 
 
-def await_settlement(move: Move, call: ToolCall) -> None:
-    """The job waits for a person who says whether the effect took place."""
+def await_settlement(move: Move, call: ToolCall, error: ToolError = CUT_OFF) -> ToolCall:
+    """The job waits for a person who says whether the effect took place. ``error`` is why nobody else knows."""
     if move.job.waiting_for != SETTLEMENT:
-        move.note(EventKind.SETTLEMENT_NEEDED, {"state": call.state, "tool": call.tool, "key": call.key})
+        call = replace(call, error=error)
+        move.put(call)
+        data: JsonObject = {"state": call.state, "tool": call.tool, "key": call.key, **_said(error)}
+        move.note(EventKind.SETTLEMENT_NEEDED, data)
     move.change(status=JobStatus.WAITING, waiting_for=SETTLEMENT, due_at=None)
+    return call
 
 
-def settled(move: Move, call: ToolCall, result: Json, *, done: bool) -> str | Fault:
-    move.note(EventKind.SETTLED, {"state": call.state, "tool": call.tool, "done": done})
+def settle(move: Move, call: ToolCall, said: Settled) -> ToolCall:
+    """Closes the call with what a person says of it."""
+    who: JsonObject = {"state": call.state, "tool": call.tool, "key": call.key, "by": said.by, "done": said.done}
+    move.note(EventKind.SETTLED, {**who, "result": said.result} if said.done else who)
     # The deadline stood still. What the worker that died took of it cannot be told apart, and counts as waiting.
     move.change(status=JobStatus.RUNNING, waiting_for=None, due_at=move.now, deadline_at=move.after_waiting(call))
-    return returned(move, call, result) if done else failed(move, call, NOT_DONE)
+    outcome = {"result": said.result, "error": None} if said.done else {"error": NOT_DONE}
+    closed = replace(call, closed_at=move.now, **outcome)
+    move.put(closed)
+    return closed
+
+
+def settled(move: Move, call: ToolCall, said: Settled) -> str | Fault:
+    """Closes the call with what a person says of it, and follows ``ok`` or ``error``."""
+    call = settle(move, call, said)
+    return returned(move, call, call.result) if call.error is None else failed(move, call, call.error)
 
 
 def returned(move: Move, call: ToolCall, result: Json) -> str | Fault:
     """Writes the result and follows ``ok``."""
     move.put(replace(call, result=result, closed_at=move.now))
-    move.note(EventKind.TOOL_RETURNED, {"state": call.state, "tool": call.tool})
-    return move.follow(OK, _state(move, call).edges[OK])
+    move.note(EventKind.TOOL_RETURNED, {"state": call.state, "tool": call.tool, "run": call.runs})
+    return move.follow(OK, state_of(move, call).edges[OK])
 
 
 def failed(move: Move, call: ToolCall, error: ToolError) -> str | Fault:
     """Writes the error and follows ``error``, where there is such an edge."""
     move.put(replace(call, error=error, closed_at=move.now))
-    data = {"state": call.state, "tool": call.tool, "kind": error.kind, "message": error.message}
-    move.note(EventKind.TOOL_FAILED, data)
-    target = _state(move, call).edges.get(ERROR)
+    note_failure(move, call, error)
+    target = state_of(move, call).edges.get(ERROR)
     if target is None:
-        return Fault(Failure.TOOL_FAILED, f"state {call.state}, tool {call.tool}: {error.kind}: {error.message}")
+        said = f"state {call.state}, tool {call.tool}: {error.kind}: {error.message}"
+        return Fault(Failure.TOOL_FAILED, f"{said}; the state has no edge `{ERROR}`")
     return move.follow(ERROR, target)
 
 
-def _state(move: Move, call: ToolCall) -> ToolState:
+def note_failure(move: Move, call: ToolCall, error: ToolError) -> None:
+    data: JsonObject = {"state": call.state, "tool": call.tool, "run": call.runs, **_said(error)}
+    move.note(EventKind.TOOL_FAILED, data)
+
+
+def _said(error: ToolError) -> dict[str, Json]:
+    return {"kind": error.kind, "message": error.message}
+
+
+def state_of(move: Move, call: ToolCall) -> ToolState:
     state = move.machine.states[call.state]
     if not isinstance(state, ToolState):
         raise TypeError(f"state {call.state} runs no tool")

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.source import Source, read
-from stepladder.workflows.compile import Compiled, compile_workflow
+from stepladder.workflows.compile import UNPINNED, Compiled, compile_workflow
 from stepladder.workflows.load import Loaded, load_document, placed
 
 if TYPE_CHECKING:
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.finding import Finding
     from stepladder.schemas.tool import Kit
+    from stepladder.workflows.audit import Audit
 
-FOLLOWS_ONLY = ("unreachable_state", "no_end")
+FOLLOWS_ONLY = ("unreachable_state", "no_end", "too_early", "rule_may_not_work", "expression_may_not_work")
 """What may be wrong only because another part could not be read."""
 
 
-def check_document(text: str, kit: Kit) -> Compiled:
+def check_document(text: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
     """Reads and compiles ``text``, YAML or JSON. Findings stand in the order of the text, with their lines.
 
     Where parts are of the wrong shape, the rest is checked without them, so that one look shows all there is to mend.
     """
     loaded = load_document(text)
     if isinstance(loaded, Loaded):
-        compiled = compile_workflow(loaded.document, kit)
+        compiled = compile_workflow(loaded.document, kit, audit)
         return Compiled(compiled.machine, placed(compiled.findings, loaded.source))
     source = read(text)
     if not isinstance(source, Source) or not isinstance(source.value, dict):
         return Compiled(None, loaded)
     rest, missing = _without(loaded, source.value)
-    beside = () if rest is None else compile_workflow(rest, kit).findings
+    beside = () if rest is None else compile_workflow(rest, kit, audit).findings
     further = [finding for finding in beside if not _comes_of(finding, missing)]
     return Compiled(None, placed((*loaded, *further), source))
 

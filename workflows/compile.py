@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.schemas.tool import Effect, Kit, Tool
-from stepladder.workflows import graph
+from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect, Kit, Tool
+from stepladder.validation.audit.remark import Role
+from stepladder.validation.schema import BadSchema, compile_schema
+from stepladder.workflows import graph, plans
 from stepladder.workflows.actions import Actions, actions_of, with_tools
+from stepladder.workflows.audit import Audit
 from stepladder.workflows.describe import describe
 from stepladder.workflows.machine import (
     ALWAYS,
@@ -24,11 +27,17 @@ from stepladder.workflows.machine import (
     WaitState,
 )
 from stepladder.workflows.pieces import Pieces
+from stepladder.workflows.trial import try_expressions
 
 if TYPE_CHECKING:
     from stepladder.validation.schema import Schema
 
 DEFAULT_MAX_COMPLETION_TOKENS = 512
+
+
+def _timeout_s(state: doc.Call, tool: Tool) -> float:
+    said = [seconds for seconds in (state.timeout_s, tool.timeout_s) if seconds is not None]
+    return min(said, default=DEFAULT_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +53,24 @@ class Compiled:
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
-def compile_workflow(document: doc.Workflow, kit: Kit) -> Compiled:
-    """Checks a document whole and compiles it. ``kit`` holds the tools and rules that it may name."""
-    compiler = _Compiler(document, kit)
+UNPINNED = Audit()
+
+
+def compile_workflow(document: doc.Workflow, kit: Kit, audit: Audit | None = UNPINNED) -> Compiled:
+    """Checks a document whole and compiles it. ``kit`` holds the tools and rules that it may name.
+
+    ``audit`` is None for what was registered already: an audit that has learned something since stops no job.
+    """
+    compiler = _Compiler(document, kit, audit)
     machine = compiler.machine()
     failed = any(finding.severity is Severity.ERROR for finding in compiler.pieces.findings)
     return Compiled(None if failed else machine, tuple(compiler.pieces.findings))
 
 
 class _Compiler:
-    def __init__(self, document: doc.Workflow, kit: Kit) -> None:
+    def __init__(self, document: doc.Workflow, kit: Kit, audit: Audit | None) -> None:
         self.document = document
-        self.pieces = Pieces(document, kit)
+        self.pieces = Pieces(document, kit, audit)
 
     def machine(self) -> Machine | None:
         document = self.document
@@ -65,12 +80,15 @@ class _Compiler:
             name for name, tools in runs.items() if any(tool.effect is Effect.IRREVERSIBLE for tool in tools.values())
         }
         self.pieces.findings.extend(graph.check_irreversible(document.states, document.start, irreversible))
+        self.pieces.findings.extend(graph.check_degrade(document.states))
         input_schema = self.pieces.schema(document.input, ("input",))
         system = (
             None if document.system is None else self.pieces.template(document.system, ("system",), roots=("input",))
         )
         states = {name: self._state(name, state, runs, irreversible) for name, state in document.states.items()}
         compiled = {name: state for name, state in states.items() if state is not None}
+        if self.pieces.audit is not None:
+            self.pieces.findings.extend(self._tried(input_schema, compiled))
         if input_schema is None or len(compiled) < len(states):
             return None
         limits = document.limits
@@ -88,6 +106,10 @@ class _Compiler:
             loop=loop,
         )
 
+    def _tried(self, input_schema: Schema | None, compiled: Mapping[str, State]) -> list[Finding]:
+        sound = all(finding.severity is not Severity.ERROR for finding in self.pieces.findings)
+        return list(try_expressions(self.pieces.expressions, input_schema, compiled, whole=sound))
+
     def _state(
         self, name: str, state: doc.State, runs: Mapping[str, Mapping[str, Tool]], irreversible: set[str]
     ) -> State | None:
@@ -98,6 +120,8 @@ class _Compiler:
                 return self._call(name, state, runs[name])
             case doc.Wait():
                 return self._wait(name, state, irreversible)
+            case doc.Child():
+                return plans.child_state(self.pieces, name, state)
             case doc.End():
                 result = self.pieces.shape(state.result, ("states", name, "result"))
                 return EndState(name, state.end == "succeeded", result)
@@ -106,13 +130,16 @@ class _Compiler:
 
     def _ask(self, name: str, state: doc.Ask) -> AskState | None:
         where = ("states", name)
-        question = self.pieces.template(state.ask, (*where, "ask"))
-        rules = self.pieces.rules(state.rules, (*where, "rules"))
+        question = self.pieces.template(state.ask, (*where, "ask"), plans.list_roots(state))
+        rules = self.pieces.rules(state.rules, (*where, "rules"), plans.list_roots(state))
+        plans.check_each_names(self.pieces, name, question, state)
         schema = self._output(state, where)
         if schema is None:
             return None
         root = schema.schema if isinstance(schema.schema, Mapping) else {}
-        self.pieces.findings.extend(graph.check_ask_words(name, state, actions_of(root)))
+        plan = plans.list_plan(self.pieces, name, state, actions_of(root), root)
+        if plan is None:
+            self.pieces.findings.extend(graph.check_ask_words(name, state, actions_of(root)))
         if question is None:
             return None
         chosen: dict[str, Any] = {}
@@ -146,6 +173,8 @@ class _Compiler:
             strict=strict,
             stream=chosen.get("stream", True),
             loop=state.loop == "on",
+            degrade=state.degrade,
+            each=plan,
         )
 
     def _output(self, state: doc.Ask, where: tuple[str, ...]) -> Schema | None:
@@ -154,10 +183,15 @@ class _Compiler:
                 "no_output", where, "the turn has neither `output` nor `tools`", "add `output: {a JSON Schema}`"
             )
             return None
-        own = None if state.output is None else self.pieces.schema(state.output, (*where, "output"))
+        decoding = state.decoding or self.document.decoding
+        role = Role.PROMPTED if decoding == "prompt" else Role.DECODED
+        own = None if state.output is None else self.pieces.schema(state.output, (*where, "output"), role)
         if state.output is not None and own is None:
             return None
         tools = [self.pieces.tool(tool, (*where, "tools", index)) for index, tool in enumerate(state.tools)]
+        for index, chosen in enumerate(tools):
+            if chosen is not None:
+                self.pieces.arguments(chosen, (*where, "tools", index), role)
         if any(tool is None for tool in tools):
             return None
         if not tools:
@@ -182,10 +216,26 @@ class _Compiler:
         arguments = self.pieces.shape(state.arguments, ("states", name, "arguments"))
         if chosen_by is None and state.arguments is None:
             arguments = {}
-        return ToolState(name, runs, chosen_by, arguments, edges, state.max_visits, state.next.get(EXHAUSTED))
+        attempts = 1 if state.retry is None else state.retry.attempts
+        once = [tool.name for tool in runs.values() if tool.effect is Effect.IRREVERSIBLE]
+        if once and state.retry is not None:
+            message = f"`{once[0]}` cannot be undone, and so is run once at most, whatever becomes of it"
+            self.pieces.find("retry_irreversible", ("states", name, "retry"), message, "take `retry` out")
+        return ToolState(name, runs, chosen_by, arguments, edges, state.max_visits, state.next.get(EXHAUSTED), attempts)
 
     def _runs(self, name: str, state: doc.Call) -> Mapping[str, Tool]:
-        """The tools that a state may run."""
+        """The tools that a state may run, each with the bound on its time that holds there."""
+        tools = self._named(name, state)
+        chosen = not isinstance(state.tool, str)  # the turn's output holds the arguments' schema then, and is checked
+        for tool in tools.values():
+            for what, schema in (("arguments", {} if chosen else tool.parameters), ("result", tool.returns)):
+                if isinstance(bad := compile_schema(schema), BadSchema):
+                    why = f"{bad.violations[0].pointer} {bad.violations[0].reason}"
+                    message = f"the schema of the {what} of `{tool.name}` cannot be used: {why}"
+                    self.pieces.find("bad_tool", ("states", name, "tool"), message, "annotate it with other types")
+        return {word: replace(tool, timeout_s=_timeout_s(state, tool)) for word, tool in tools.items()}
+
+    def _named(self, name: str, state: doc.Call) -> Mapping[str, Tool]:
         where = ("states", name, "tool")
         if isinstance(state.tool, str):
             tool = self.pieces.tool(state.tool, where)
@@ -215,4 +265,6 @@ class _Compiler:
             timeout_s=state.wait.timeout_s,
             edges=state.next,
             freezes=tuple(dict.fromkeys(target for target in state.next.values() if target in irreversible)),
+            by_other=state.wait.by == "other",
+            scopes=tuple(state.wait.scopes),
         )

@@ -3,11 +3,12 @@ behind a person's word."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, assert_never
 
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.schemas.job import Failure
+from stepladder.schemas.job import CHILDREN, SETTLEMENT, Failure
 from stepladder.schemas.pointer import pointer
 from stepladder.workflows.machine import ALWAYS, ERROR, EXHAUSTED, OK, TIMEOUT
 
@@ -25,7 +26,7 @@ def edges_of(name: str, state: doc.State) -> Iterator[tuple[str, str, str]]:
     match state:
         case doc.End():
             return
-        case doc.Ask() | doc.Call() | doc.Wait():
+        case doc.Ask() | doc.Call() | doc.Wait() | doc.Child():
             if isinstance(state.next, str):
                 yield ALWAYS, state.next, pointer(("states", name, "next"))
             else:
@@ -79,8 +80,8 @@ def _closure(start: set[str], onward: Mapping[str, set[str]]) -> set[str]:
 def check_ask_words(name: str, state: doc.Ask, actions: Actions) -> Iterator[Finding]:
     """An output with an action goes by words that it can say; one without has one edge."""
     where = pointer(("states", name, "next"))
-    yield from _check_exhausted(name, state)
-    yield from _check_failure_words(name, state)
+    yield from check_exhausted(name, state)
+    yield from check_failure_words(name, state)
     if actions.none:
         words = [] if isinstance(state.next, str) else [word for word in state.next if word not in (ALWAYS, EXHAUSTED)]
         if words:
@@ -115,7 +116,7 @@ def check_ask_words(name: str, state: doc.Ask, actions: Actions) -> Iterator[Fin
             )
 
 
-def _check_failure_words(name: str, state: doc.Ask) -> Iterator[Finding]:
+def check_failure_words(name: str, state: doc.Ask) -> Iterator[Finding]:
     for failure in state.on_failure:
         if failure in NEVER_A_TURNS:
             where = pointer(("states", name, "on_failure", failure.value))
@@ -125,7 +126,7 @@ def _check_failure_words(name: str, state: doc.Ask) -> Iterator[Finding]:
 
 def check_tool_words(name: str, state: doc.Call) -> Iterator[Finding]:
     where = pointer(("states", name, "next"))
-    yield from _check_exhausted(name, state)
+    yield from check_exhausted(name, state)
     if OK not in state.next:
         yield Finding("no_edge", where, "no edge leads on from a result", f"add `{OK}: STATE`")
     for word in state.next:
@@ -136,6 +137,16 @@ def check_tool_words(name: str, state: doc.Call) -> Iterator[Finding]:
 
 def check_wait_words(name: str, state: doc.Wait, actions: Actions) -> Iterator[Finding]:
     where = pointer(("states", name, "next"))
+    if state.wait.signal == CHILDREN:
+        message = f"`{CHILDREN}` is what the machine waits for while the jobs that it called run"
+        yield Finding(
+            "reserved_signal", pointer(("states", name, "wait", "signal")), message, "call the signal something else"
+        )
+    if state.wait.signal == SETTLEMENT:
+        message = f"`{SETTLEMENT}` is what the machine waits for where nobody knows whether a tool took effect"
+        yield Finding(
+            "reserved_signal", pointer(("states", name, "wait", "signal")), message, "call the signal something else"
+        )
     if state.wait.timeout_s is not None and TIMEOUT not in state.next:
         yield Finding("no_edge", where, "the wait has `timeout_s` and no edge for it", f"add `{TIMEOUT}: STATE`")
     if state.wait.timeout_s is None and TIMEOUT in state.next:
@@ -177,7 +188,44 @@ def check_irreversible(states: Mapping[str, doc.State], start: str, irreversible
                 yield Finding("unconfirmed", where, message, remedy)
 
 
-def _check_exhausted(name: str, state: doc.Ask | doc.Call) -> Iterator[Finding]:
+def check_degrade(states: Mapping[str, doc.State]) -> Iterator[Finding]:
+    """What was salvaged drives no tool, neither by the turn's own choice nor anywhere behind it."""
+    for name, state in states.items():
+        if not isinstance(state, doc.Ask) or not state.degrade:
+            continue
+        path = _path_to_tool(states, name)
+        if state.tools:
+            message = f"this turn chooses a tool ({_words(state.tools)}), and what is salvaged must never drive one"
+        elif path is not None:
+            end = "a tool" if isinstance(states[path[-1]], doc.Call) else "a child job, whose tools nobody sees here"
+            message = f"this turn leads to {end} ({' -> '.join(path)}), and what is salvaged must never drive a tool"
+        else:
+            continue
+        remedy = "take `degrade` out, or lead no edge from here to a state with `tool` or `call`"
+        yield Finding("degrade_before_tool", pointer(("states", name, "degrade")), message, remedy)
+
+
+def _path_to_tool(states: Mapping[str, doc.State], start: str) -> tuple[str, ...] | None:
+    """The shortest path of edges from a state to one that runs a tool, or a child job that may."""
+    came_from: dict[str, str | None] = {start: None}
+    waiting = deque([start])
+    while waiting:
+        name = waiting.popleft()
+        if isinstance(states[name], doc.Call | doc.Child):
+            path: list[str] = []
+            here: str | None = name
+            while here is not None:
+                path.append(here)
+                here = came_from[here]
+            return tuple(reversed(path))
+        for _, target, _ in edges_of(name, states[name]):
+            if target in states and target not in came_from:
+                came_from[target] = name
+                waiting.append(target)
+    return None
+
+
+def check_exhausted(name: str, state: doc.Ask | doc.Call | doc.Child) -> Iterator[Finding]:
     where = pointer(("states", name, "next"))
     has = not isinstance(state.next, str) and EXHAUSTED in state.next
     if state.max_visits is not None and not has:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.job import JobStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
     from uuid import UUID
 
+    from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Verdict
+    from stepladder.schemas.degraded import Degraded
     from stepladder.schemas.job import Failure
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.outcomes import Outcome
@@ -49,7 +53,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One visit to a state that asks the model. ``question`` is the last user message without any note."""
+    """One visit to a state that asks the model. ``question`` is the last user message without any note.
+
+    ``degraded`` is what was kept when it was given up, for people and programs outside: the machine never reads it.
+    """
 
     visit: int
     ordinal: int
@@ -61,6 +68,7 @@ class Turn:
     outcome: Outcome | None = None
     action: str | None = None
     output: Json = None
+    degraded: Degraded | None = None
     closed_at: datetime | None = None
     carried: bool = False
 
@@ -79,7 +87,12 @@ class ToolError:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One visit to a state that runs a tool. The row exists, with its key, before the tool runs."""
+    """One visit to a state that runs a tool. The row exists, with its key, before the tool runs.
+
+    ``runs`` counts how often it was begun, ``failed`` how often it came back with an error, and ``lost`` how often its
+    worker was lost meanwhile. An open call with an ``error`` is not running: it rests before its next run, or a person
+    has to settle it; the error says what became of the last run.
+    """
 
     visit: int
     state: str
@@ -88,10 +101,23 @@ class ToolCall:
     arguments: JsonObject
     key: str
     opened_at: datetime
+    runs: int = 1
+    failed: int = 0
+    lost: int = 0
     result: Json = None
     error: ToolError | None = None
     closed_at: datetime | None = None
     carried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A call of an irreversible tool that another job of the lineage began. ``closed`` says that it came to an end."""
+
+    job: UUID
+    closed: bool
+    result: Json = None
+    error: ToolError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +126,7 @@ class Wait:
 
     ``frozen`` maps the state of an irreversible tool that an edge leads to, to ``{"tool", "arguments"}`` as they will
     run; a wait that has any takes no early signal, and its signal names ``wait_id``. ``until`` None waits for ever.
+    ``by_other`` takes no signal of the job's own principal, and ``scopes`` are what a sender needs.
     """
 
     visit: int
@@ -110,6 +137,8 @@ class Wait:
     opened_at: datetime
     until: datetime | None = None
     frozen: JsonObject = field(default_factory=dict)
+    by_other: bool = False
+    scopes: tuple[str, ...] = ()
     payload: Json = None
     signal_id: UUID | None = None
     action: str | None = None
@@ -117,7 +146,69 @@ class Wait:
     carried: bool = False
 
 
-Visit: TypeAlias = Turn | ToolCall | Wait
+@dataclass(frozen=True, slots=True)
+class ListRun:
+    """The beginning of a list: what it is built over, read once. The turns of its state that follow are its elements.
+
+    ``items`` is the value of ``over``, ``count`` how many elements there will be, and ``until`` the action that ends
+    the list and is no element. It needs nothing from outside, and so is closed as it is opened.
+    """
+
+    visit: int
+    state: str
+    at_most: int
+    opened_at: datetime
+    items: Json = None
+    count: int | None = None
+    until: str | None = None
+    closed_at: datetime | None = None
+    carried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFailure:
+    """Why the child of this index, from 1, gave no result: a word to route on, and a text for people."""
+
+    index: int
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildCall:
+    """One visit to a state that runs other jobs and waits for them.
+
+    ``inputs`` has one input for each child. ``version`` is None until the workflow was found; from then on all children
+    are of that version. ``failed`` are the children that gave no result, as far as that is known.
+    """
+
+    visit: int
+    state: str
+    workflow: str
+    inputs: tuple[Json, ...]
+    opened_at: datetime
+    version: int | None = None
+    failed: tuple[ChildFailure, ...] = ()
+    result: Json = None
+    error: ToolError | None = None
+    closed_at: datetime | None = None
+    carried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A job that an open ``ChildCall`` started, as it stands now."""
+
+    id: UUID
+    index: int
+    status: JobStatus
+    result: Json = None
+    failure: Failure | None = None
+    failure_detail: str | None = None
+    cancel_requested: bool = False
+
+
+Visit: TypeAlias = Turn | ToolCall | Wait | ListRun | ChildCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +219,16 @@ class Signal:
     name: str
     payload: Json
     received_at: datetime
+    sender: Actor = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """The machine's memory. ``visits`` are oldest first, and only the last one may be open (``closed_at`` None).
 
-    ``lineage`` is the first job of a line of replays: keys of side effects derive from it.
+    ``lineage`` is the first job of a line of replays: keys of side effects derive from it. ``depth`` counts the jobs
+    that called this one, each by the next. ``principal`` is who submitted it, and ``scopes`` what its tools may use;
+    None allows all. ``spent`` are by their keys the calls that no job of the lineage may begin again.
     ``deadline_at`` moves on by as long as the job waited. ``tokens`` are prompt and completion of every attempt.
     """
 
@@ -151,15 +245,23 @@ class Job:
     deadline_at: datetime | None = None
     due_at: datetime | None = None
     event_count: int = 0
+    principal: str = LOCAL.name
     scopes: frozenset[str] | None = None
     failure: Failure | None = None
     failure_detail: str | None = None
     result: Json = None
     waiting_for: str | None = None
+    depth: int = 0
+    spent: Mapping[str, Spent] = field(default_factory=dict)
 
     @property
     def turn_count(self) -> int:
         return sum(isinstance(visit, Turn) for visit in self.visits)
+
+    @property
+    def turns_taken(self) -> int:
+        """The turns that this job asked itself: those that it took over count for none of its limits."""
+        return sum(isinstance(visit, Turn) and not visit.carried for visit in self.visits)
 
     @property
     def open(self) -> Visit | None:

@@ -15,8 +15,11 @@ from stepladder.schemas.document import (
     PLAIN,
     Ask,
     Call,
+    Child,
     Chosen,
+    Each,
     End,
+    FanOut,
     Limits,
     Loop,
     Part,
@@ -71,8 +74,12 @@ def load_document(text: str) -> Loaded | tuple[Finding, ...]:
     try:
         return Loaded(Workflow.model_validate(source.value), source)
     except ValidationError as error:
-        findings = (_finding(detail, source.value) for detail in error.errors(include_url=False))
-        return placed(findings, source)
+        return placed(mistakes(error, source.value), source)
+
+
+def mistakes(error: ValidationError, value: Any) -> list[Finding]:
+    """What pydantic found wrong with the shape of ``value``, in words for the person who wrote it."""
+    return [_finding(detail, value) for detail in error.errors(include_url=False)]
 
 
 def placed(findings: Iterable[Finding], source: Source) -> tuple[Finding, ...]:
@@ -139,7 +146,7 @@ def _no_kind(path: Sequence[str | int], state: Any) -> Finding:
         else "this state is of no kind"
     )
     close = [word for key in (state if isinstance(state, dict) else ()) for word in _close(str(key), KINDS)]
-    remedy = "give it exactly one of `ask`, `tool`, `wait` or `end`"
+    remedy = "give it exactly one of `ask`, `tool`, `wait`, `call` or `end`"
     return Finding(
         "state_kind", pointer(path), message, f"did you mean `{close[0]}`?" if close and not words else remedy
     )
@@ -162,10 +169,12 @@ def _part_at(path: Sequence[str | int], document: Any) -> type[Part]:
     match list(path):
         case ["states", name]:
             state = document["states"][name]
-            kinds: dict[str, type[Part]] = {"ask": Ask, "tool": Call, "wait": Wait, "end": End}
+            kinds: dict[str, type[Part]] = {"ask": Ask, "tool": Call, "wait": Wait, "call": Child, "end": End}
             return next(model for word, model in kinds.items() if word in state)
         case ["states", _, "tool"]:
             return Chosen
+        case ["states", name, "each"]:
+            return FanOut if "call" in document["states"][name] else Each
         case ["limits"]:
             return Limits
         case ["limits", "loop"]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.canonical import exact_hash
-from stepladder.workflows.job import ToolCall, Turn, Wait
+from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,22 +39,26 @@ class Circle:
 def find_circle(visits: Sequence[Visit], limits: LoopLimits) -> Circle | None:
     """Looks at the path up to its last accepted turn, which has just been accepted.
 
-    ``repeats`` equal visits of one state in a row are a circle: the same output, and the same tool results and signals
-    since the state's previous visit. So is a fingerprint (state, and the last output, result and payload of every
-    state) that occurs ``repeats`` times, which finds circles over several states. ``stale`` turns in a row that bring
-    neither a new output nor, since the turn before, a new result or signal are one as well. A tool result that
-    changes is progress in all three.
+    A visit repeats the one before it in the same state if its output is the same, and so are the tool results and
+    signals since the state's previous visit; ``repeats`` of those in a row are a circle. So is a fingerprint (state,
+    and the last output, result and payload of every state) that was seen ``repeats`` times before, which finds
+    circles over several states. ``stale`` turns in a row that bring neither a new output nor, since the turn before,
+    a new result or signal are one as well. A tool result that changes is progress in all three, and so is every element
+    of a list, however alike they are: only a list that is built again and again is a circle.
+
+    One repetition is no circle yet: of 50 recorded conversations two that reached their goal had one, the same read
+    three times over among them.
     """
     marks = _marks(visits)
     if not marks:
         return None
     last = marks[-1]
     same = [mark for mark in marks if mark.state == last.state]
-    alike = same[len(same) - limits.repeats :] if len(same) >= limits.repeats else []
+    alike = same[-limits.repeats - 1 :] if len(same) > limits.repeats else []
     if alike and all(mark.visit == last.visit for mark in alike):
         return Circle("repeats", tuple(mark.turn for mark in alike), last.visit)
     again = [mark for mark in marks if mark.fingerprint == last.fingerprint]
-    if len(again) >= limits.repeats:
+    if len(again) > limits.repeats:
         return Circle("fingerprint", tuple(mark.turn for mark in again), last.fingerprint)
     tail = marks[len(marks) - limits.stale :] if len(marks) >= limits.stale else []
     if tail and not any(mark.new for mark in tail):
@@ -76,12 +80,17 @@ def _marks(visits: Sequence[Visit]) -> list[_Mark]:
     seen: set[str] = set()
     last: dict[str, str] = {}
     since: dict[str, list[str]] = {}  # by asking state: what came since its previous visit
+    place: dict[str, int] = {}  # by state that builds a list: how far it has come
     fresh = False
     for visit in visits:
         match visit:
+            case ListRun():
+                place[visit.state] = 0
             case Turn() if visit.accepted:
-                said = exact_hash([visit.state, visit.output])
-                new = fresh or said not in seen
+                in_list = visit.state in place
+                place |= {visit.state: place[visit.state] + 1} if in_list else {}
+                said = exact_hash([visit.state, visit.output, *([place[visit.state]] if in_list else [])])
+                new = fresh or in_list or said not in seen
                 seen.add(said)
                 last[visit.state] = said
                 # The first visit has no previous one, so that nothing came since.
@@ -91,7 +100,7 @@ def _marks(visits: Sequence[Visit]) -> list[_Mark]:
                 marks.append(_Mark(visit.ordinal, visit.state, together, fingerprint, new))
                 since[visit.state] = []
                 fresh = False
-            case ToolCall() | Wait() if visit.closed_at is not None:
+            case ToolCall() | Wait() | ChildCall() if visit.closed_at is not None:
                 told = exact_hash([visit.state, _told(visit)])
                 fresh = fresh or told not in seen
                 seen.add(told)
@@ -103,7 +112,7 @@ def _marks(visits: Sequence[Visit]) -> list[_Mark]:
     return marks
 
 
-def _told(visit: ToolCall | Wait) -> Json:
+def _told(visit: ToolCall | Wait | ChildCall) -> Json:
     if isinstance(visit, Wait):
         return visit.payload
     return visit.result if visit.error is None else {"error": visit.error.kind, "message": visit.error.message}

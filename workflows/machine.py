@@ -41,10 +41,26 @@ def evaluate(shape: Shape, names: Mapping[str, Json]) -> Json | EvaluationFailur
 
 
 @dataclass(frozen=True, slots=True)
+class ListPlan:
+    """How a turn builds a list: over what, how far, and by which pointers no two elements may be alike.
+
+    Exactly one of ``over``, ``count`` and ``until`` is there.
+    """
+
+    over: Expression | None
+    count: Expression | None
+    until: str | None
+    at_most: int
+    unique: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AskState:
     """A turn. ``always`` is the one next state of an output with no action; else ``edges`` has one by action word.
 
-    ``exhausted`` is where visit ``max_visits`` + 1 goes instead.
+    ``exhausted`` is where visit ``max_visits`` + 1 goes instead. With ``each`` it builds a list: ``always`` is where
+    the job goes when that is complete, or, if the model says when, ``edges`` has that one word; ``exhausted`` is also
+    where a list goes that the model did not end.
     """
 
     name: str
@@ -66,11 +82,16 @@ class AskState:
     strict: bool
     stream: bool
     loop: bool
+    degrade: bool
+    each: ListPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolState:
-    """A tool run by the machine: always ``tools``' only one, or, with ``chosen_by``, the one that turn chose."""
+    """A tool run by the machine: always ``tools``' only one, or, with ``chosen_by``, the one that turn chose.
+
+    ``attempts`` counts the runs that may come back, and each tool's ``timeout_s`` is what binds it here.
+    """
 
     name: str
     tools: Mapping[str, Tool]
@@ -79,6 +100,7 @@ class ToolState:
     edges: Mapping[str, str]
     max_visits: int | None
     exhausted: str | None
+    attempts: int
 
     @property
     def irreversible(self) -> bool:
@@ -87,7 +109,10 @@ class ToolState:
 
 @dataclass(frozen=True, slots=True)
 class WaitState:
-    """An outside event. ``freezes`` are the states of irreversible tools that its edges lead to."""
+    """An outside event. ``freezes`` are the states of irreversible tools that its edges lead to.
+
+    ``by_other`` takes no signal of the job's own principal, and ``scopes`` are what a sender needs.
+    """
 
     name: str
     signal: str
@@ -96,6 +121,28 @@ class WaitState:
     timeout_s: float | None
     edges: Mapping[str, str]
     freezes: tuple[str, ...]
+    by_other: bool = False
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildState:
+    """Other jobs, run and waited for: one with ``inputs``, or one for each item of ``over``.
+
+    ``collect`` says that the failure of one does not stop the others.
+    """
+
+    name: str
+    workflow: str
+    version: int | None
+    inputs: Shape
+    over: Expression | None
+    at_most: int
+    concurrency: int
+    collect: bool
+    edges: Mapping[str, str]
+    max_visits: int | None
+    exhausted: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +154,7 @@ class EndState:
     result: Shape | None
 
 
-State: TypeAlias = AskState | ToolState | WaitState | EndState
+State: TypeAlias = AskState | ToolState | WaitState | ChildState | EndState
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +203,7 @@ class Machine:
         return state.tools[tool]
 
 
-def _exhausted(state: AskState | ToolState) -> list[tuple[str, str]]:
+def _exhausted(state: AskState | ToolState | ChildState) -> list[tuple[str, str]]:
     return [] if state.exhausted is None else [(EXHAUSTED, state.exhausted)]
 
 
@@ -167,7 +214,7 @@ def targets(state: State) -> list[tuple[str, str]]:
             always = [] if state.always is None else [(ALWAYS, state.always)]
             failures = [(failure.value, target) for failure, target in state.on_failure.items()]
             return [*always, *state.edges.items(), *_exhausted(state), *failures]
-        case ToolState():
+        case ToolState() | ChildState():
             return [*state.edges.items(), *_exhausted(state)]
         case WaitState():
             return list(state.edges.items())

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from stepladder.schemas.event import Event, EventKind
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.workflows.job import Message
+from stepladder.workflows.job import ListRun, Message
 from stepladder.workflows.machine import AskState, ToolState
 from stepladder.workflows.retry import RetryLimits
 from stepladder.workflows.step import Finished, Step
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
     from uuid import UUID
 
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.workflows.job import Attempt, Job, Visit
-    from stepladder.workflows.machine import Machine
+    from stepladder.workflows.machine import ChildState, Machine
     from stepladder.workflows.step import Action, Trigger
 
 
@@ -40,13 +41,25 @@ class Fault:
 class Move:
     """Collects one step. It lives for one call of ``advance``, and only what that returns leaves it."""
 
-    def __init__(self, machine: Machine | None, job: Job, now: datetime, max_model_len: int | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine | None,
+        job: Job,
+        now: datetime,
+        max_model_len: int | None = None,
+        lengths: Mapping[str, int] | None = None,
+        *,
+        hold: bool = False,
+    ) -> None:
         self._machine = machine
         self.job = job
         self.now = now
         self.max_model_len = max_model_len
+        self.lengths = lengths or {}
+        self.hold = hold
         self.opened: Attempt | None = None
         self.taken: UUID | None = None
+        self.edge: tuple[str | None, str] | None = None
         self._events: list[Event] = []
         self._visits: dict[int, Visit] = {}
         self._judged: list[Attempt] = []
@@ -91,7 +104,8 @@ class Move:
     def limits(self, state: AskState) -> RetryLimits:
         """What binds a turn in ``state`` now."""
         job = self.job
-        return RetryLimits(state.attempts, state.transport, job.token_budget, job.deadline_at, self.max_model_len)
+        most = self.max_model_len if state.model is None else self.lengths.get(state.model)
+        return RetryLimits(state.attempts, state.transport, job.token_budget, job.deadline_at, most)
 
     def next_visit(self) -> int:
         return len(self.job.visits) + 1
@@ -104,7 +118,8 @@ class Move:
         deadline = self.job.deadline_at
         if deadline is None or self.now < deadline:
             return None
-        return Fault(Failure.DEADLINE, f"the deadline, {deadline.isoformat(timespec='seconds')}, has passed")
+        passed = f"the deadline, {deadline.isoformat(timespec='seconds')}, has passed"
+        return Fault(Failure.DEADLINE, f"state {self.job.state}: {passed}")
 
     def after_waiting(self, visit: Visit) -> datetime | None:
         """The deadline as it is after a visit that was spent waiting: it stood still meanwhile."""
@@ -112,7 +127,8 @@ class Move:
         return None if deadline is None else deadline + (self.now - visit.opened_at)
 
     def follow(self, word: str, target: str) -> str:
-        """Takes an edge."""
+        """Takes an edge. ``edge`` is the last one that was taken: from where, and by which word."""
+        self.edge = (self.job.state, word)
         self.note(EventKind.TRANSITION, {"from": self.job.state, "action": word, "to": target})
         return target
 
@@ -133,8 +149,14 @@ class Move:
         self.change(status=status, due_at=None, waiting_for=None, **fields)
         return Finished()
 
-    def is_exhausted(self, state: AskState | ToolState) -> bool:
-        return state.max_visits is not None and self.visits_of(state.name) >= state.max_visits
+    def is_exhausted(self, state: AskState | ToolState | ChildState) -> bool:
+        """Whether a state has had all its visits. All the turns of one list are one visit."""
+        if state.max_visits is None:
+            return False
+        if isinstance(state, AskState) and state.each is not None:
+            runs = sum(isinstance(visit, ListRun) and visit.state == state.name for visit in self.job.visits)
+            return runs >= state.max_visits
+        return self.visits_of(state.name) >= state.max_visits
 
     def step(self, action: Action) -> Step:
         return Step(

@@ -1,16 +1,25 @@
-"""What a retry tells the model: where its last answer was wrong and why, and never the answer itself."""
+"""What a retry tells the model: where its last answer was wrong and why, and never the answer itself.
+
+The ladder's own reasons name fields, and hold no value of the answer. A rule written in Python says what its author
+wants said, and is cut short; what such a rule raised is for people, since it may quote whatever it was given.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.outcomes import Cause, Outcome
 
 if TYPE_CHECKING:
-    from stepladder.schemas.answer import Verdict
+    from stepladder.schemas.answer import Verdict, Violation
 
 MOST_ERRORS = 10
 LONGEST_REASON = 300
+LONGEST_POINTER = 200
+
+_RAISED = re.compile(r"(could not be checked: \w+): .*", re.DOTALL)
+_BREAKS = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def note_on(verdict: Verdict) -> str:
@@ -18,9 +27,15 @@ def note_on(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.TRUNCATION and verdict.cause == Cause.RUNAWAY:
         lines = ["- the answer repeated itself without end: keep it short, and end it"]
     elif verdict.errors:
-        lines = [f"- {error.pointer or 'the answer'}: {error.reason[:LONGEST_REASON]}" for error in verdict.errors]
+        lines = [_line(error) for error in verdict.errors[:MOST_ERRORS]]
+        if len(verdict.errors) > MOST_ERRORS:
+            lines.append(f"- and {len(verdict.errors) - MOST_ERRORS} more")
     else:
         lines = [f"- the answer: {verdict.outcome.value.replace('_', ' ')}"]
-    if len(lines) > MOST_ERRORS:
-        lines = [*lines[:MOST_ERRORS], f"- and {len(lines) - MOST_ERRORS} more"]
     return "\n\nYour last answer was not accepted:\n" + "\n".join(lines)
+
+
+def _line(error: Violation) -> str:
+    where = error.pointer[:LONGEST_POINTER] or "the answer"
+    why = _RAISED.sub(r"\1", error.reason)[:LONGEST_REASON]
+    return _BREAKS.sub(" ", f"- {where}: {why}")

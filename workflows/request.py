@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.job import Attempt, Message, Turn
     from stepladder.workflows.machine import AskState
 
@@ -26,19 +26,43 @@ def body_of(
     state: AskState, model: str, transcript: Sequence[Message], turn: Turn, attempt: Attempt
 ) -> dict[str, Json]:
     """The body of ``POST /chat/completions``. Fields that engines ignore or no longer know are never sent."""
+    schema = {state.name: state.schema.schema} if state.strict else {}
+    return _body(model, messages_of(transcript, turn, attempt), attempt, schema, stream=state.stream)
+
+
+def rebuilt(
+    document: JsonObject, schema: Json, model: str, transcript: Sequence[Message], turn: Turn, attempt: Attempt
+) -> dict[str, Json]:
+    """The same from the document as it is stored, and the turn's schema: the tools that it names are not needed."""
+    strict = _chosen(document, turn.state, "decoding", "strict") == "strict"
+    stream = _chosen(document, turn.state, "stream", True) is True
+    messages = messages_of(transcript, turn, attempt)
+    return _body(model, messages, attempt, {turn.state: schema} if strict else {}, stream=stream)
+
+
+def _chosen(document: JsonObject, state: str, field: str, default: Json) -> Json:
+    """A state's own word wins over the workflow's."""
+    states: Any = document["states"]
+    words = (states[state].get(field), document.get(field))
+    return next((word for word in words if word is not None), default)
+
+
+def _body(
+    model: str, messages: list[Json], attempt: Attempt, schema: Mapping[str, Json], *, stream: bool
+) -> dict[str, Json]:
     body: dict[str, Json] = {
         "model": model,
-        "messages": messages_of(transcript, turn, attempt),
+        "messages": messages,
         **attempt.sampling,
         "max_completion_tokens": attempt.max_completion_tokens,
-        "stream": state.stream,
+        "stream": stream,
     }
-    if state.stream:
+    if stream:
         body["stream_options"] = {"include_usage": True}
-    if state.strict:
+    for name, decoded in schema.items():
         body["response_format"] = {
             "type": "json_schema",
-            "json_schema": {"name": state.name, "schema": state.schema.schema, "strict": True},
+            "json_schema": {"name": name, "schema": decoded, "strict": True},
         }
     return body
 

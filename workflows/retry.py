@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Cause, Outcome
+from stepladder.validation.termination import AT_MODEL_LIMIT
 from stepladder.workflows.notes import note_on
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from stepladder.schemas.answer import Verdict
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
 FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 30.0
 RAISE = 2  # a truncated answer is given this many times the budget, until the model's own limit
+
+_SAID_ELSEWHERE = frozenset(
+    {
+        (Outcome.TRUNCATION, Cause.REASONING),
+        (Outcome.EMPTY, Cause.CONTENT_IN_REASONING),
+        (Outcome.EMPTY, Cause.UNEXPECTED_TOOL_CALLS),
+    }
+)
+"""Answers whose content is nothing, and so tells none of them from another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ def decide(
     """
     last = attempts[-1]
     verdict = last.verdict
-    if verdict is None or verdict.ok:
+    if verdict is None:
         raise ValueError("only an attempt that failed is retried")
     match verdict.outcome:
         case Outcome.TRANSPORT:
@@ -87,51 +98,68 @@ def decide(
         case Outcome.REFUSED:
             decision = GiveUp(Failure.REFUSED, _detail(verdict))
         case Outcome.TRUNCATION:
-            decision = _answered(attempts, limits) or _truncation(last, verdict, limits)
+            decision = _answered(attempts, verdict, limits) or _truncation(last, verdict, limits)
         case Outcome.EMPTY | Outcome.PARSE_FAILURE | Outcome.SCHEMA_VIOLATION | Outcome.SEMANTIC:
-            decision = _answered(attempts, limits) or Again(last.max_completion_tokens, note_on(verdict))
+            decision = _answered(attempts, verdict, limits) or Again(last.max_completion_tokens, note_on(verdict))
         case Outcome.VALID:
-            raise ValueError("a valid answer is not retried")
+            raise ValueError("only an attempt that failed is retried")
         case _:
             assert_never(verdict.outcome)
     if isinstance(decision, GiveUp):
         return decision
-    bounded = _bounded(replace(decision, after_s=0.0) if rested else decision, limits, spent, now)
-    least = last.max_completion_tokens
-    if decision.max_completion_tokens > least and isinstance(bounded, Again) and bounded.max_completion_tokens <= least:
-        detail = f"{spent} of {limits.token_budget} tokens are spent; the rest is too few for an answer cut at {least}"
+    again = replace(decision, after_s=0.0) if rested else decision
+    bounded = _bounded(again, limits, spent, now, prompt=_prompt_tokens(attempts))
+    cut_at = last.max_completion_tokens
+    if isinstance(bounded, Again) and bounded.max_completion_tokens <= cut_at < again.max_completion_tokens:
+        detail = f"{spent} of {limits.token_budget} tokens are spent; the rest is too few for an answer cut at {cut_at}"
         return GiveUp(Failure.TOKEN_BUDGET, detail)
     return bounded
 
 
-def _answered(attempts: Sequence[Attempt], limits: RetryLimits) -> GiveUp | None:
-    answers = [a for a in attempts if a.verdict is not None and a.verdict.outcome is not Outcome.TRANSPORT]
-    last = answers[-1]
-    # An answer whose budget went on reasoning is empty each time, and a larger budget is a new chance each time.
-    reasoned = last.verdict is not None and last.verdict.cause == Cause.REASONING
-    if (
-        not reasoned
-        and last.content_hash is not None
-        and any(earlier.content_hash == last.content_hash for earlier in answers[:-1])
-    ):
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, f"repeated: the same answer came twice, {_detail(last.verdict)}")
+def wants_fresh_connection(attempts: Sequence[Attempt]) -> bool:
+    """Whether the last attempt follows one that was lost: what broke a connection may have broken its neighbours."""
+    return len(attempts) > 1 and _is_lost(attempts[-2])
+
+
+def _answered(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimits) -> GiveUp | None:
+    """The end of a turn whose answer came before, or is the last of as many as may come."""
+    answers = [attempt for attempt in attempts if not _is_lost(attempt)]
+    said = _said(answers[-1])
+    if said is not None and said in map(_said, answers[:-1]):
+        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, f"repeated: the same answer came twice, {_detail(verdict)}")
     if len(answers) >= limits.attempts:
-        return GiveUp(
-            Failure.ATTEMPTS_EXHAUSTED, f"{len(answers)} of {limits.attempts} attempts, {_detail(last.verdict)}"
-        )
+        detail = f"{len(answers)} of {limits.attempts} attempts, {_detail(verdict)}"
+        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
     return None
+
+
+def _said(attempt: Attempt) -> tuple[Outcome, str] | None:
+    """What makes two answers the same one, or None where the content does not tell.
+
+    The same text cut off and then ended is not the same answer: the model was never told what is wrong with it.
+    """
+    verdict = attempt.verdict
+    if verdict is None or (verdict.outcome, verdict.cause) in _SAID_ELSEWHERE:
+        return None
+    if verdict.outcome is Outcome.EMPTY:  # null, no text and white space are the same nothing
+        return verdict.outcome, ""
+    return None if attempt.content_hash is None else (verdict.outcome, attempt.content_hash)
 
 
 def _truncation(last: Attempt, verdict: Verdict, limits: RetryLimits) -> Decision:
     if verdict.cause == Cause.RUNAWAY:  # more budget would be filled with more of the same
         return Again(last.max_completion_tokens, note_on(verdict))
+    word, usage = verdict.completion.finish_reason, verdict.completion.usage
+    if word is not None and word.lower() in AT_MODEL_LIMIT:
+        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, f"the model's limit, as the engine says ({word}): {_detail(verdict)}")
     raised = last.max_completion_tokens * RAISE
     if limits.max_model_len is not None:
-        usage = verdict.completion.usage
-        raised = min(raised, limits.max_model_len - (0 if usage is None else usage.prompt_tokens))
-    if raised <= last.max_completion_tokens:
-        detail = f"truncation: {last.max_completion_tokens} completion tokens are all that the model's limit allows"
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
+        prompt = 0 if usage is None else usage.prompt_tokens
+        raised = min(raised, limits.max_model_len - prompt)
+        if raised <= last.max_completion_tokens:
+            detail = f"the model's limit of {limits.max_model_len} tokens, {prompt} of them for the prompt, leaves no"
+            detail += f" more than the {last.max_completion_tokens} that were too few: {_detail(verdict)}"
+            return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
     return Again(raised, last.note)
 
 
@@ -139,13 +167,38 @@ def _transport(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimit
     last = attempts[-1]
     if verdict.cause == Cause.ABANDONED:  # the worker died: neither the engine nor the model is to blame
         return Again(last.max_completion_tokens, last.note)
-    lost = [a for a in attempts if a.verdict is not None and a.verdict.outcome is Outcome.TRANSPORT]
-    lost = [a for a in lost if a.verdict is not None and a.verdict.cause != Cause.ABANDONED]
-    if limits.transport is not None and len(lost) > limits.transport:
-        detail = f"{limits.transport} transport retries, {_detail(verdict)}"
+    retries = _losses(attempts) - 1
+    if limits.transport is not None and retries >= limits.transport:
+        detail = f"{retries} of {limits.transport} transport retries, {_detail(verdict)}"
         return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
-    backoff = min(FIRST_BACKOFF_S * 2 ** min(len(lost) - 1, 16), LONGEST_BACKOFF_S) * _jitter(f"{key}/{last.ordinal}")
-    return Again(last.max_completion_tokens, last.note, max(backoff, verdict.retry_after_s or 0.0))
+    in_a_row = _losses(takewhile(_is_lost, reversed(attempts)))
+    after_s = backoff(in_a_row, f"{key}/{last.ordinal}")
+    return Again(last.max_completion_tokens, last.note, max(after_s, verdict.retry_after_s or 0.0))
+
+
+def backoff(failures: int, key: str) -> float:
+    """Seconds to rest after so many failures in a row, from 1 on: doubling, bounded, and spread by ``key``."""
+    return min(FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 16), LONGEST_BACKOFF_S) * _jitter(key)
+
+
+def _is_lost(attempt: Attempt) -> bool:
+    return attempt.verdict is not None and attempt.verdict.outcome is Outcome.TRANSPORT
+
+
+def _losses(attempts: Iterable[Attempt]) -> int:
+    """How many exchanges were lost, those of a worker that died left out."""
+    verdicts = [attempt.verdict for attempt in attempts if attempt.verdict is not None]
+    return sum(one.outcome is Outcome.TRANSPORT and one.cause != Cause.ABANDONED for one in verdicts)
+
+
+def _prompt_tokens(attempts: Sequence[Attempt]) -> int:
+    """What the turn's question took when the engine last counted it; 0 where it never did."""
+    counted = [
+        attempt.verdict.completion.usage.prompt_tokens
+        for attempt in attempts
+        if attempt.verdict is not None and attempt.verdict.completion.usage is not None
+    ]
+    return counted[-1] if counted else 0
 
 
 def _jitter(key: str) -> float:
@@ -153,21 +206,25 @@ def _jitter(key: str) -> float:
     return 0.5 + int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") / 2**33
 
 
-def _bounded(again: Again, limits: RetryLimits, spent: int, now: datetime) -> Decision:
-    if limits.token_budget is not None and spent >= limits.token_budget:
-        return GiveUp(Failure.TOKEN_BUDGET, f"{spent} of {limits.token_budget} tokens are spent")
+def _bounded(again: Again, limits: RetryLimits, spent: int, now: datetime, prompt: int = 0) -> Decision:
+    """The attempt within what the job and the model have left for it. ``prompt`` tokens go before the first word."""
+    most = again.max_completion_tokens
+    if limits.max_model_len is not None:  # engines refuse a larger budget, where they do not lower it
+        most = min(most, limits.max_model_len)
+    if limits.token_budget is not None:
+        left = limits.token_budget - spent - prompt
+        if left <= 0:
+            needed = f", and the prompt takes {prompt}" if spent < limits.token_budget else ""
+            return GiveUp(Failure.TOKEN_BUDGET, f"{spent} of {limits.token_budget} tokens are spent{needed}")
+        most = min(most, left)
     if limits.deadline_at is not None and now + timedelta(seconds=again.after_s) >= limits.deadline_at:
-        return GiveUp(
-            Failure.DEADLINE, f"the deadline, {limits.deadline_at.isoformat(timespec='seconds')}, has no room left"
-        )
-    if limits.token_budget is None:
-        return again
-    return Again(min(again.max_completion_tokens, limits.token_budget - spent), again.note, again.after_s)
+        deadline = limits.deadline_at.isoformat(timespec="seconds")
+        late = f"comes before the end of a backoff of {again.after_s:.1f} s" if again.after_s > 0 else "has passed"
+        return GiveUp(Failure.DEADLINE, f"the deadline, {deadline}, {late}")
+    return replace(again, max_completion_tokens=most)
 
 
-def _detail(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return ""
+def _detail(verdict: Verdict) -> str:
     text = verdict.outcome.value + (f" ({verdict.cause})" if verdict.cause else "")
     if verdict.errors:
         error = verdict.errors[0]

@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from stepladder.schemas.answer import Verdict
     from stepladder.schemas.event import Event
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.job import Attempt, Job, Message, Signal, ToolCall, ToolError, Turn, Visit, Wait
+    from stepladder.workflows.job import (
+        Attempt,
+        Child,
+        ChildCall,
+        ChildFailure,
+        Job,
+        Message,
+        Signal,
+        ToolCall,
+        ToolError,
+        Turn,
+        Visit,
+        Wait,
+    )
 
 
 # What can happen to a job ------------------------------------------------------------------------------------------
@@ -20,7 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A worker took the job up: for the first time, because it fell due, or after another worker lost it."""
+    """A worker took the job up: for the first time, because it fell due, or after another worker lost it.
+
+    ``taken_over`` says that the worker before was never heard of again, and did not hand the job back.
+    """
+
+    taken_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,13 @@ class ToolFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUnknown:
+    """The open irreversible call did not come back, or cannot tell: it may have taken effect. ``error`` says why."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True, slots=True)
 class Signalled:
     """A signal for the open wait is there."""
 
@@ -53,18 +78,55 @@ class Signalled:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A person says whether the open irreversible call took effect; ``result`` counts if it did."""
+    """A person, ``by``, says whether the open irreversible call took effect; ``result`` counts if it did."""
 
     done: bool
     result: Json = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The workflow of the open child call is there, in this version; ``refused`` are the inputs that do not fit it."""
+
+    version: int
+    refused: tuple[ChildFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """There is no such workflow for the open child call."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenSeen:
+    """The children of the open call as they stand now, by index; those that were not started are missing."""
+
+    children: tuple[Child, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Somebody asked for the job to end."""
+    """Somebody asked for the job to end. ``settled`` is what a person said meanwhile of the open call."""
+
+    settled: Settled | None = None
 
 
-Trigger: TypeAlias = Claimed | Judged | ToolReturned | ToolFailed | Signalled | Settled | Cancelled
+Trigger: TypeAlias = (
+    Claimed
+    | Judged
+    | ToolReturned
+    | ToolFailed
+    | ToolUnknown
+    | Signalled
+    | Settled
+    | Resolved
+    | Unresolved
+    | ChildrenSeen
+    | Cancelled
+)
 
 
 # What the machine wants done ---------------------------------------------------------------------------------------
@@ -80,7 +142,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Run the tool, come back with ``ToolReturned`` or ``ToolFailed``."""
+    """Run the tool, come back with ``ToolReturned`` or ``ToolFailed``; with ``ToolUnknown`` if it is irreversible."""
 
     call: ToolCall
 
@@ -107,11 +169,46 @@ class AwaitSettlement:
 
 
 @dataclass(frozen=True, slots=True)
+class Resolve:
+    """Find the workflow of ``call``, check the inputs, and come back with ``Resolved`` or ``Unresolved``.
+
+    ``version`` is the one that the document names; None is the newest that is not retired.
+    """
+
+    call: ChildCall
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TendChildren:
+    """Start the children of the indices in ``start``, but none that is there already; or ask all that have not ended to
+    end, if ``stop``. Then look after them, and come back with ``ChildrenSeen``."""
+
+    call: ChildCall
+    start: tuple[int, ...] = ()
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitChildren:
+    """Wait until a child ends; come back with ``ChildrenSeen``."""
+
+    call: ChildCall
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Somebody paused the job: nothing is begun. Let go of it, and come back with ``Claimed`` when it may go on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The job reached its end."""
 
 
-Action: TypeAlias = Ask | RunTool | Rest | Await | AwaitSettlement | Finished
+Action: TypeAlias = (
+    Ask | RunTool | Rest | Await | AwaitSettlement | Resolve | TendChildren | AwaitChildren | Hold | Finished
+)
 
 
 @dataclass(frozen=True, slots=True)

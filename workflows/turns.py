@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Cause, Outcome
+from stepladder.workflows import lists
+from stepladder.workflows.degrade import remnant
 from stepladder.workflows.job import Attempt, Turn
 from stepladder.workflows.loops import find_circle
 from stepladder.workflows.machine import ALWAYS
@@ -38,7 +40,7 @@ def say_system(move: Move) -> Fault | None:
 
 def open_turn(move: Move, state: AskState) -> Turn | Fault:
     """Renders the question. A turn whose question cannot be rendered is never opened."""
-    text = state.question.render(names_of(move.job))
+    text = state.question.render(lists.names_in(move.job, state))
     if isinstance(text, RenderFailure):
         return Fault(Failure.EXPRESSION_ERROR, f"the question of state {state.name}: {text.reason}")
     turn = Turn(
@@ -91,8 +93,11 @@ def judge(move: Move, turn: Turn, verdict: Verdict) -> Turn:
     return turn
 
 
-def accept(move: Move, turn: Turn) -> str | Fault:
-    """Takes a valid answer into the transcript and follows its edge. What no edge lists is denied."""
+def accept(move: Move, turn: Turn) -> str | Fault | None:
+    """Takes a valid answer into the transcript and follows its edge. What no edge lists is denied.
+
+    None where the answer is an element of a list that wants another one.
+    """
     state = move.machine.ask(turn.state)
     verdict = turn.attempts[-1].verdict
     if verdict is None or verdict.completion.content is None:
@@ -106,9 +111,12 @@ def accept(move: Move, turn: Turn) -> str | Fault:
     move.say(turn.ordinal, "assistant", verdict.completion.content.decode())
     move.note(EventKind.TURN_ACCEPTED, {"state": state.name, "action": action}, turn=turn.ordinal)
     if state.loop and move.machine.loop is not None:
-        circle = find_circle(move.job.visits, move.machine.loop)
+        circle = find_circle([visit for visit in move.job.visits if not visit.carried], move.machine.loop)
         if circle is not None:
-            return Fault(Failure.LOOP, f"state {state.name}: {circle}")
+            rule = f"limits.loop is {{repeats: {move.machine.loop.repeats}, stale: {move.machine.loop.stale}}}"
+            return Fault(Failure.LOOP, f"state {state.name}: {circle}; {rule}")
+    if state.each is not None:
+        return lists.onward(move, state)
     if state.always is not None:
         return move.follow(ALWAYS, state.always)
     if action is None or action not in state.edges:
@@ -119,6 +127,10 @@ def accept(move: Move, turn: Turn) -> str | Fault:
 
 
 def give_up(move: Move, turn: Turn, fault: Fault) -> None:
-    """Closes a turn that got no valid answer."""
-    move.put(replace(turn, closed_at=move.now))
+    """Closes a turn that got no valid answer. Whatever is kept of it changes nothing about its failure."""
+    kept = remnant(move.machine.ask(turn.state), turn, fault.failure)
+    move.put(replace(turn, degraded=kept, closed_at=move.now))
     move.note(EventKind.TURN_FAILED, {"failure": fault.failure.value, "detail": fault.detail}, turn=turn.ordinal)
+    if kept is not None:
+        data = {"outcome": kept.outcome.value, "lost": len(kept.lost)}
+        move.note(EventKind.TURN_DEGRADED, data, turn=turn.ordinal, attempt=kept.attempt)

@@ -18,7 +18,8 @@ from stepladder.workflows.move import Fault
 from stepladder.workflows.names import names_of
 
 if TYPE_CHECKING:
-    from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.actor import Actor
+    from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.job import Signal
     from stepladder.workflows.move import Move
 
@@ -47,12 +48,27 @@ def open_wait(move: Move, state: WaitState) -> Wait | Fault:
         opened_at=move.now,
         until=None if state.timeout_s is None else move.now + timedelta(seconds=state.timeout_s),
         frozen=frozen,
+        by_other=state.by_other,
+        scopes=state.scopes,
     )
     move.put(wait)
     move.change(status=JobStatus.WAITING, waiting_for=state.signal, due_at=wait.until)
     data = {"state": state.name, "signal": state.signal, "wait_id": str(wait.wait_id)}
     move.note(EventKind.WAIT_STARTED, data)
     return wait
+
+
+def forbids(wait: Wait | WaitState, sender: Actor, principal: str) -> str | None:
+    """Why this sender may not answer, in a job of that principal; None if they may."""
+    itself, lacking = wait.by_other and sender.name == principal, sender.lacks(wait.scopes)
+    if not itself and not lacking:
+        return None
+    rules = [f"has to come from somebody other than {principal}, whose job it is"] if wait.by_other else []
+    if wait.scopes:
+        rules.append(f"needs the scope{'' if len(wait.scopes) == 1 else 's'} {', '.join(wait.scopes)}")
+    name = wait.state if isinstance(wait, Wait) else wait.name
+    why = f"{sender.name} lacks {', '.join(lacking)}" if lacking else f"this one comes from {sender.name}"
+    return f"in state {name} the signal {wait.signal} {' and '.join(rules)}; {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +110,22 @@ def signalled(move: Move, wait: Wait, signal: Signal) -> str | None:
     if wait.until is not None and wait.until <= signal.received_at and wait.until <= move.now:
         return fall_due(move, wait)
     move.taken = signal.id
-    action = fitting(state, wait, signal.payload) if signal.name == wait.signal else Refused("it has another name")
+    sent: JsonObject = {"signal": signal.name, "id": str(signal.id), "by": signal.sender.name}
+    action = _answer(move, state, wait, signal)
     if isinstance(action, Refused):
-        move.note(EventKind.SIGNAL_REFUSED, {"signal": signal.name, "id": str(signal.id), "reason": action.reason})
+        move.note(EventKind.SIGNAL_REFUSED, {**sent, "reason": action.reason})
         return None
     payload = without_wait_id(signal.payload) if isinstance(signal.payload, Mapping) else signal.payload
     closed = replace(wait, payload=payload, signal_id=signal.id, action=action, closed_at=move.now)
-    move.note(EventKind.SIGNAL_TAKEN, {"signal": signal.name, "id": str(signal.id), "action": action})
+    move.note(EventKind.SIGNAL_TAKEN, {**sent, "action": action})
     return _leave(move, closed, action, state)
+
+
+def _answer(move: Move, state: WaitState, wait: Wait, signal: Signal) -> str | Refused:
+    if signal.name != wait.signal:
+        return Refused("it has another name")
+    forbidden = forbids(wait, signal.sender, move.job.principal)
+    return fitting(state, wait, signal.payload) if forbidden is None else Refused(forbidden)
 
 
 def fall_due(move: Move, wait: Wait) -> str | None:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID, uuid5
 
+from stepladder.schemas.actor import LOCAL, Actor
 from stepladder.schemas.answer import Completion, Usage, Verdict, Violation
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.schemas.outcomes import Cause, Outcome
+from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.workflows.advance import advance
 from stepladder.workflows.compile import compile_workflow
@@ -113,11 +114,14 @@ def rejected(
     prompt: int = 0,
     errors: tuple[Violation, ...] = (),
     retry_after_s: float | None = None,
+    finish_reason: str | None = None,
+    passed: int = 0,
 ) -> Verdict:
     usage = Usage(prompt, tokens - prompt) if tokens else None
-    completion = Completion(content, usage=usage)
+    completion = Completion(content, finish_reason=finish_reason, usage=usage)
     word = None if cause is None else str(cause)
-    return Verdict(outcome, word, errors=errors, completion=completion, retry_after_s=retry_after_s)
+    rungs = Rungs.climbed(passed)
+    return Verdict(outcome, word, rungs, errors=errors, completion=completion, retry_after_s=retry_after_s)
 
 
 @dataclass
@@ -131,15 +135,16 @@ class Play:
     steps: list[Step] = field(default_factory=list)
     _signals: int = 0
 
-    def send(self, trigger: Trigger, after: float = 0.0) -> Step:
+    def send(self, trigger: Trigger, after: float = 0.0, *, hold: bool = False) -> Step:
         self.now += timedelta(seconds=after)
-        step = advance(self.machine, self.job, trigger, self.now, max_model_len=self.max_model_len)
+        step = advance(self.machine, self.job, trigger, self.now, max_model_len=self.max_model_len, hold=hold)
         self.job = step.job
         self.steps.append(step)
         return step
 
-    def claim(self, after: float = 0.0) -> Step:
-        return self.send(Claimed(), after)
+    def claim(self, after: float = 0.0, *, lost: bool = False, hold: bool = False) -> Step:
+        """``lost`` is true where the worker before did not hand the job back, ``hold`` where the job is paused."""
+        return self.send(Claimed(lost), after, hold=hold)
 
     def cancel(self, after: float = 0.0) -> Step:
         return self.send(Cancelled(), after)
@@ -150,13 +155,21 @@ class Play:
     def fails(self, outcome: Outcome, cause: Cause | str | None = None, after: float = 0.0, **more: Any) -> Step:
         return self.send(Judged(rejected(outcome, cause, **more)), after)
 
-    def returns(self, result: Json, after: float = 0.0) -> Step:
-        return self.send(ToolReturned(result), after)
+    def returns(self, result: Json, after: float = 0.0, *, hold: bool = False) -> Step:
+        return self.send(ToolReturned(result), after, hold=hold)
 
     def breaks(self, kind: str = "KeyError", message: str = "not there", after: float = 0.0) -> Step:
         return self.send(ToolFailed(ToolError(kind, message)), after)
 
-    def signal(self, payload: Json, after: float = 0.0, *, name: str | None = None, received: float = 0.0) -> Step:
+    def signal(
+        self,
+        payload: Json,
+        after: float = 0.0,
+        *,
+        name: str | None = None,
+        received: float = 0.0,
+        sender: Actor = LOCAL,
+    ) -> Step:
         """``received`` is in seconds before the trigger."""
         self._signals += 1
         wait = self.job.open
@@ -164,10 +177,10 @@ class Play:
             assert isinstance(wait, Wait)
             name = wait.signal
         at = self.now + timedelta(seconds=after - received)
-        return self.send(Signalled(Signal(uuid5(JOB, f"signal/{self._signals}"), name, payload, at)), after)
+        return self.send(Signalled(Signal(uuid5(JOB, f"signal/{self._signals}"), name, payload, at, sender)), after)
 
-    def settle(self, *, done: bool, result: Json = None, after: float = 0.0) -> Step:
-        return self.send(Settled(done, result), after)
+    def settle(self, *, done: bool, result: Json = None, by: str = "", after: float = 0.0) -> Step:
+        return self.send(Settled(done, result, by), after)
 
     def events(self) -> list[EventKind]:
         return [event.kind for step in self.steps for event in step.events]

@@ -10,11 +10,23 @@ import pytest
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import Job, ToolCall, Wait
-from stepladder.workflows.step import Ask, AwaitSettlement, Finished, RunTool
+from stepladder.workflows.job import Job, ToolCall, ToolError, Wait
+from stepladder.workflows.move import IllegalMoveError
+from stepladder.workflows.step import (
+    Ask,
+    AwaitSettlement,
+    Cancelled,
+    Finished,
+    RunTool,
+    Settled,
+    ToolFailed,
+    ToolReturned,
+    ToolUnknown,
+)
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:
+    from stepladder.workflows.step import Trigger
     from support.machines import Play
 
 TOOL = """
@@ -92,7 +104,7 @@ def test_an_error_without_an_edge_ends_the_job() -> None:
     it.claim()
     the(Finished, it.breaks("KeyError", "no x"))
     assert (it.job.status, it.job.failure) == (JobStatus.FAILED, Failure.TOOL_FAILED)
-    assert it.job.failure_detail == "state one, tool look: KeyError: no x"
+    assert it.job.failure_detail == "state one, tool look: KeyError: no x; the state has no edge `error`"
 
 
 def test_a_null_result_is_a_result() -> None:
@@ -193,11 +205,13 @@ def test_a_key_is_another_at_each_visit() -> None:
     assert len(set(keys)) == 4
 
 
-def test_a_call_that_is_taken_up_again_keeps_its_key() -> None:
+def test_a_call_that_is_taken_up_again_keeps_its_key_and_is_written_before_it_runs() -> None:
     it = looking()
     first = call_of(it)
-    assert the(RunTool, it.claim(after=60)).call == first
-    assert it.steps[-1].events == ()
+    step = it.claim(after=60)
+    assert the(RunTool, step).call == replace(first, runs=2) == step.visits[0]
+    [begun] = step.events
+    assert (begun.kind, begun.data["key"], begun.data["run"]) == (EventKind.TOOL_STARTED, first.key, 2)
 
 
 def test_a_key_knows_no_order_of_arguments() -> None:
@@ -211,7 +225,7 @@ def test_a_key_knows_no_order_of_arguments() -> None:
 
 def settling(head: str = "") -> Play:
     it = paying(head)
-    it.claim(after=10)
+    it.claim(after=10, lost=True)
     return it
 
 
@@ -219,7 +233,7 @@ def settling(head: str = "") -> Play:
 def test_what_may_run_again_runs_again(name: str) -> None:
     it = play(document(f"one: {{tool: {name}, next: {{ok: done}}}}\ndone: {{end: succeeded}}"))
     first = the(RunTool, it.claim()).call
-    assert the(RunTool, it.claim()).call == first
+    assert the(RunTool, it.claim()).call == replace(first, runs=2)
 
 
 def test_what_cannot_be_undone_waits_for_a_person_after_a_crash() -> None:
@@ -243,6 +257,16 @@ def test_a_person_says_that_it_took_effect() -> None:
     ]
 
 
+def test_the_history_says_who_settled_what_and_how() -> None:
+    done, not_done = settling(), settling()
+    done.settle(done=True, result={"receipt": 7}, by="kim")
+    not_done.settle(done=False, by="lee")
+    told = [next(e.data for e in it.steps[-1].events if e.kind is EventKind.SETTLED) for it in (done, not_done)]
+    key = call_of(settling()).key
+    call = {"state": "pay", "tool": "pay", "key": key}
+    assert told == [call | {"by": "kim", "done": True, "result": {"receipt": 7}}, call | {"by": "lee", "done": False}]
+
+
 def test_a_person_says_that_it_did_not() -> None:
     it = settling()
     the(Finished, it.settle(done=False, result="ignored"))
@@ -255,6 +279,51 @@ def test_the_deadline_stands_still_while_a_person_is_asked() -> None:
     the(Ask, it.settle(done=True, after=86_400))
     assert it.job.deadline_at is not None
     assert it.job.deadline_at >= NOW + timedelta(seconds=60 + 86_400)
+
+
+def test_a_settlement_comes_before_the_end_that_somebody_asked_for() -> None:
+    for said, result, kind in (
+        (Settled(True, {"receipt": 7}), {"receipt": 7}, None),
+        (Settled(False), None, "not_done"),
+    ):
+        it = settling()
+        the(AwaitSettlement, it.cancel())
+        the(Finished, it.send(Cancelled(said)))
+        call = call_of(it)
+        assert it.job.status is JobStatus.CANCELLED
+        assert (call.result, call.error and call.error.kind) == (result, kind)
+        assert call.closed_at is not None
+        assert it.events()[-2:] == [EventKind.SETTLED, EventKind.JOB_CANCELLED]
+
+
+def test_why_nobody_knows_is_kept_with_the_call_until_it_is_settled() -> None:
+    it = paying()
+    step = it.send(ToolUnknown(ToolError("timeout", "no answer within 5 s")))
+    the(AwaitSettlement, step)
+    assert (step.events[-1].data["kind"], step.events[-1].data["message"]) == ("timeout", "no answer within 5 s")
+    assert call_of(it).error == ToolError("timeout", "no answer within 5 s")
+    the(AwaitSettlement, it.claim(lost=True))
+    assert call_of(it).error == ToolError("timeout", "no answer within 5 s")
+    it.settle(done=True)
+    call = next(visit for visit in it.job.visits if isinstance(visit, ToolCall))
+    assert (call.error, call.runs) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    "trigger", [ToolReturned(1), ToolFailed(ToolError("E", "late")), ToolUnknown(ToolError("E", ""))]
+)
+def test_what_comes_back_too_late_changes_nothing(trigger: Trigger) -> None:
+    it = settling()
+    with pytest.raises(IllegalMoveError):
+        it.send(trigger)
+
+
+def test_what_may_run_again_is_never_settled() -> None:
+    it = looking()
+    with pytest.raises(IllegalMoveError):
+        it.send(ToolUnknown(ToolError("timeout", "")))
+    with pytest.raises(IllegalMoveError):
+        it.settle(done=True)
 
 
 def test_nothing_is_settled_that_may_still_come_back() -> None:

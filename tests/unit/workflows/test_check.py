@@ -24,7 +24,7 @@ states:
 def test_every_kind_of_error_is_found_at_once() -> None:
     checked = check_document(BROKEN, KIT)
     assert checked.machine is None
-    assert {(finding.code, finding.pointer) for finding in checked.findings} == {
+    assert {(finding.code, finding.pointer) for finding in checked.errors} == {
         ("bad_value", "/version"),
         ("unknown_field", "/bogus"),
         ("unknown_state", "/start"),

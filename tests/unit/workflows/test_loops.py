@@ -36,7 +36,9 @@ def visits(*happened: tuple[str, Any]) -> list[Visit]:
         else:
             error = ToolError("E", value) if name == "bad" else None
             result = None if error else value
-            path.append(ToolCall(number, "act", "t", Effect.READ, {}, "k", NOW, result, error, closed_at=NOW))
+            path.append(
+                ToolCall(number, "act", "t", Effect.READ, {}, "k", NOW, result=result, error=error, closed_at=NOW)
+            )
     return path
 
 
@@ -54,35 +56,39 @@ R1, R2, S1, S2, E1 = ("ok", 1), ("ok", 2), ("sig", {"action": "x"}), ("sig", {"a
     [
         ([], None),
         ([A1], None),
-        ([A1, A1], ("repeats", (1, 2))),
+        ([A1, A1], None),
+        ([A1, A1, A1], ("repeats", (1, 2, 3))),
         ([A1, A2], None),
         ([A1, B1], None),
-        ([A1, A2, A2], ("repeats", (2, 3))),
+        ([A1, A2, A2, A2], ("repeats", (2, 3, 4))),
         ([A1, R1, A1], None),  # the result is new to the second visit
-        ([A1, R1, A1, R1, A1], ("repeats", (2, 3))),
-        ([A1, R1, A1, R2, A1], None),
+        ([A1, R1, A1, R1, A1], None),
+        ([A1, R1, A1, R1, A1, R1, A1], ("repeats", (2, 3, 4))),
+        ([A1, R1, A1, R1, A1, R2, A1], None),
         ([A1, R1, A2, R1, A1], None),
-        ([A1, S1, A1, S1, A1], ("repeats", (2, 3))),
-        ([A1, S1, A1, S2, A1], None),
-        ([A1, E1, A1, E1, A1], ("repeats", (2, 3))),
-        ([A1, R1, A1, E1, A1], None),
-        ([A1, R1, R1, A1, R1, A1], ("fingerprint", (2, 3))),
+        ([A1, S1, A1, S1, A1, S1, A1], ("repeats", (2, 3, 4))),
+        ([A1, S1, A1, S1, A1, S2, A1], None),
+        ([A1, E1, A1, E1, A1, E1, A1], ("repeats", (2, 3, 4))),
+        ([A1, R1, A1, R1, A1, E1, A1], None),
+        ([A1, R1, R1, A1, R1, A1, R1, R1, A1], ("fingerprint", (2, 3, 4))),
     ],
 )
-def test_the_same_visit_twice_running_is_a_circle(path: list[Any], circle: Any) -> None:
+def test_a_visit_that_repeats_itself_twice_is_a_circle(path: list[Any], circle: Any) -> None:
     assert found(*path) == circle
 
 
 def test_as_many_repeats_are_allowed_as_the_author_says() -> None:
-    assert found(*[A1] * 3, repeats=4) is None
-    assert found(*[A1] * 4, repeats=4) == ("repeats", (1, 2, 3, 4))
+    assert found(*[A1] * 2, repeats=1) == ("repeats", (1, 2))
+    assert found(*[A1] * 4, repeats=4) is None
+    assert found(*[A1] * 5, repeats=4) == ("repeats", (1, 2, 3, 4, 5))
 
 
 def test_a_fingerprint_finds_a_circle_over_two_states() -> None:
     """Neither state repeats itself: each saw another answer of the other's in between."""
     assert found(A1, B1, A2, B2, stale=100) is None
-    assert found(A1, B1, A2, B2, A1, B1, stale=100) == ("fingerprint", (2, 6))
-    assert found(A1, B1, A2, B2, A1, B1, stale=100, repeats=3) is None
+    assert found(A1, B1, A2, B2, A1, B1, stale=100, repeats=1) == ("fingerprint", (2, 6))
+    assert found(A1, B1, A2, B2, A1, B1, stale=100) is None
+    assert found(*[A1, B1, A2, B2] * 2, A1, B1, stale=100) == ("fingerprint", (2, 6, 10))
 
 
 def test_turns_that_bring_nothing_new_are_stale() -> None:
@@ -106,19 +112,61 @@ def test_an_output_that_changes_is_progress(count: int) -> None:
     assert found(*[("A", {"page": number}) for number in range(count)]) is None
 
 
-@given(st.lists(st.sampled_from([A1, A2, B1, B2, R1, R2, S1, S2, E1]), max_size=12), st.integers(2, 3))
+@given(st.lists(st.sampled_from([A1, A2, B1, B2, R1, R2, S1, S2, E1]), max_size=12), st.integers(1, 3))
 def test_a_path_that_repeats_itself_is_found_in_the_end(path: list[Any], repeats: int) -> None:
     if not any(name.isupper() for name, _ in path):
         path = [*path, A1]
     while not path[-1][0].isupper():
         path = [path[-1], *path[:-1]]
-    assert found(*path * (repeats + 1), repeats=repeats) is not None
+    assert found(*path * (repeats + 2), repeats=repeats) is not None
 
 
 def test_turns_that_failed_or_are_open_say_nothing() -> None:
     failed = Turn(1, 1, "A", "?", NOW, "", outcome=Outcome.SEMANTIC, closed_at=NOW)
     opened = Turn(3, 3, "A", "?", NOW, "")
     assert find_circle([failed, failed, opened], LoopLimits(2, 1)) is None
+
+
+FIND = ("A", {"action": "find_user", "arguments": {"name": "J. Doe", "zip": "94183"}})
+FOUND = ("ok", "j_doe_6036")
+DETAILS = ("A", {"action": "get_details", "arguments": {"user": "j_doe_6036"}})
+TRANSFER = ("A", {"action": "transfer", "arguments": {"summary": "wants a discount"}})
+SKIPPED = ("ok", "skipped: too many calls")
+
+
+@pytest.mark.parametrize(
+    ("path", "circles"),
+    [
+        # As an agent for shops went, which looked the customer up three times before it went on, and got there.
+        (
+            [("sig", "exchange my order"), FIND, FOUND, FIND, FOUND, FIND, FOUND, DETAILS, ("ok", {"zip": "94183"})],
+            False,
+        ),
+        # A customer who repeats himself in the same words is no circle of the agent's after one repetition.
+        (
+            [
+                ("sig", "please help"),
+                TRANSFER,
+                ("ok", "done"),
+                ("sig", "not that"),
+                A1,
+                ("sig", "please help"),
+                TRANSFER,
+            ],
+            False,
+        ),
+        # A status that is read until it changes.
+        ([A1, ("ok", "pending"), A1, ("ok", "pending"), A1, ("ok", "shipped"), A1], False),
+        # Whoever is told the same again and again, and asks the same again and again, gets nowhere.
+        ([FIND, SKIPPED] * 4 + [FIND], True),
+        # Two tools in turns, neither of which tells anything new.
+        ([FIND, SKIPPED, DETAILS, ("ok", "none")] * 3 + [FIND], True),
+    ],
+    ids=["read thrice", "said twice", "polled", "one call", "two calls"],
+)
+def test_conversations_that_get_somewhere_are_left_alone(path: list[Any], circles: bool) -> None:
+    turns = [number for number, (name, _) in enumerate(path, 1) if name.isupper()]
+    assert any(found(*path[:number]) for number in turns) is circles
 
 
 # In a job -------------------------------------------------------------------------------------------------------------
@@ -133,9 +181,10 @@ def test_a_circle_ends_the_job_and_names_its_turns() -> None:
     game = going()
     game.claim()
     game.says({"n": 1})
+    game.says({"n": 1})
     the(Finished, game.says({"n": 1}))
     assert (game.job.status, game.job.failure) == (JobStatus.FAILED, Failure.LOOP)
-    assert "turns 1, 2" in (game.job.failure_detail or "")
+    assert "turns 1, 2, 3" in (game.job.failure_detail or "")
 
 
 def test_a_circle_goes_where_the_state_sends_it() -> None:
@@ -143,9 +192,10 @@ def test_a_circle_goes_where_the_state_sends_it() -> None:
     game = play(document(states))
     game.claim()
     game.says({})
+    game.says({})
     the(Finished, game.says({}))
     assert game.job.status is JobStatus.SUCCEEDED
-    assert game.path() == [("always", "one"), ("loop", "done")]
+    assert game.path() == [("always", "one"), ("always", "one"), ("loop", "done")]
 
 
 @pytest.mark.parametrize(("state", "head"), [(", loop: 'off'", ""), ("", "limits: {loop: 'off'}")])
@@ -159,6 +209,6 @@ def test_loops_may_be_switched_off(state: str, head: str) -> None:
 def test_the_limits_are_the_documents() -> None:
     game = going(head="limits: {loop: {repeats: 4}}")
     game.claim()
-    for _ in range(3):
+    for _ in range(4):
         the(Ask, game.says({}))
     the(Finished, game.says({}))

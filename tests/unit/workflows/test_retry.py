@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,16 @@ from stepladder.schemas.answer import Verdict, Violation
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
 from stepladder.workflows.job import Attempt
-from stepladder.workflows.retry import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Again, GiveUp, RetryLimits, decide, first
+from stepladder.workflows.retry import (
+    FIRST_BACKOFF_S,
+    LONGEST_BACKOFF_S,
+    Again,
+    GiveUp,
+    RetryLimits,
+    decide,
+    first,
+    wants_fresh_connection,
+)
 from support.machines import NOW, accepted, rejected
 
 ANSWERED = [Outcome.EMPTY, Outcome.PARSE_FAILURE, Outcome.SCHEMA_VIOLATION, Outcome.SEMANTIC]
@@ -80,6 +90,8 @@ LATER = NOW + timedelta(hours=1)
         ([CUT], FREE, Again),
         ([CUT, CUT, CUT], FREE, Failure.ATTEMPTS_EXHAUSTED),
         ([RUNAWAY], RetryLimits(1), Failure.ATTEMPTS_EXHAUSTED),
+        ([CUT, CUT], RetryLimits(2), Failure.ATTEMPTS_EXHAUSTED),
+        ([RUNAWAY, SEMANTIC, CUT], FREE, Failure.ATTEMPTS_EXHAUSTED),
         # answers that never arrived count on their own
         ([DOWN], FREE, Again),
         ([DOWN] * 50, FREE, Again),
@@ -93,18 +105,28 @@ LATER = NOW + timedelta(hours=1)
         ([ABANDONED], RetryLimits(1, transport=0), Again),
         ([ABANDONED] * 9, RetryLimits(1, transport=0), Again),
         ([ABANDONED, ABANDONED, DOWN], RetryLimits(1, transport=1), Again),
+        ([DOWN, ABANDONED, DOWN], RetryLimits(1, transport=1), Failure.ATTEMPTS_EXHAUSTED),
+        ([DOWN, SEMANTIC, DOWN], RetryLimits(3, transport=1), Failure.ATTEMPTS_EXHAUSTED),
+        ([SEMANTIC, SEMANTIC, DOWN], RetryLimits(3, transport=1), Again),
         # the job's own bounds
         ([SEMANTIC], RetryLimits(3, token_budget=0), Failure.TOKEN_BUDGET),
         ([SEMANTIC], RetryLimits(3, token_budget=10), Failure.TOKEN_BUDGET),
         ([SEMANTIC], RetryLimits(3, token_budget=11), Again),
+        ([CUT], RetryLimits(3, token_budget=60), Failure.TOKEN_BUDGET),
+        ([CUT], RetryLimits(3, token_budget=161), Again),
         ([DOWN], RetryLimits(3, token_budget=10), Failure.TOKEN_BUDGET),
+        ([DOWN], RetryLimits(3, token_budget=11), Again),
+        ([SEMANTIC, CUT], RetryLimits(3, token_budget=60), Failure.TOKEN_BUDGET),
+        ([CUT, SEMANTIC], RetryLimits(3, token_budget=60), Again),
         ([ABANDONED], RetryLimits(3, token_budget=10), Failure.TOKEN_BUDGET),
         ([SEMANTIC], RetryLimits(3, deadline_at=NOW), Failure.DEADLINE),
         ([SEMANTIC], RetryLimits(3, deadline_at=LATER), Again),
         ([ABANDONED], RetryLimits(3, deadline_at=NOW), Failure.DEADLINE),
         ([DOWN], RetryLimits(3, deadline_at=NOW + timedelta(seconds=0.2)), Failure.DEADLINE),
+        ([DOWN], RetryLimits(3, deadline_at=NOW + timedelta(seconds=0.5)), Again),
         # more than one bound at once: the turn's own comes first
         ([SEMANTIC], RetryLimits(1, token_budget=0, deadline_at=NOW), Failure.ATTEMPTS_EXHAUSTED),
+        ([SEMANTIC], RetryLimits(3, token_budget=0, deadline_at=NOW), Failure.TOKEN_BUDGET),
     ],
 )
 def test_what_follows_an_attempt(verdicts: list[Verdict], limits: RetryLimits, follows: Any) -> None:
@@ -112,11 +134,21 @@ def test_what_follows_an_attempt(verdicts: list[Verdict], limits: RetryLimits, f
     assert found.failure is follows if isinstance(found, GiveUp) else follows is Again
 
 
-@pytest.mark.parametrize("outcome", FINAL)
-def test_what_the_engine_or_the_model_declines_is_not_asked_again(outcome: Outcome) -> None:
-    found = give_up(attempts(rejected(outcome, Cause.AUTH)), RetryLimits(100))
+@pytest.mark.parametrize(
+    ("outcome", "cause"),
+    [
+        (Outcome.SCHEMA_REJECTED, None),
+        *((outcome, cause) for outcome in (Outcome.REQUEST_REJECTED, Outcome.REFUSED) for cause in CAUSES[outcome]),
+    ],
+)
+@pytest.mark.parametrize("before", [[], [SEMANTIC], [DOWN]])
+def test_what_the_engine_or_the_model_declines_is_not_asked_again(
+    outcome: Outcome, cause: Cause | None, before: list[Verdict]
+) -> None:
+    declined = rejected(outcome, cause, errors=(Violation("", "for this reason"),))
+    found = give_up(attempts(*before, declined), RetryLimits(100))
     assert found.failure is FINAL[outcome]
-    assert outcome.value in found.detail
+    assert found.detail == outcome.value + (f" ({cause.value})" if cause else "") + ": for this reason"
 
 
 @pytest.mark.parametrize("verdict", [None, accepted({})])
@@ -142,49 +174,174 @@ def test_an_answer_cut_off_is_given_twice_the_budget_and_the_same_question() -> 
 
 
 @pytest.mark.parametrize("cause", [Cause.BUDGET, Cause.REASONING])
-def test_the_budget_is_raised_to_the_models_limit_and_no_further(cause: Cause) -> None:
+def test_the_budget_is_raised_to_the_models_limit_and_then_the_turn_fails(cause: Cause) -> None:
     cut = rejected(Outcome.TRUNCATION, cause, tokens=150, prompt=50)
-    assert again(attempts(cut), RetryLimits(3, max_model_len=200)).max_completion_tokens == 150
     assert again(attempts(cut), RetryLimits(3, max_model_len=1000)).max_completion_tokens == 200
+    assert again(attempts(cut), RetryLimits(3, max_model_len=200)).max_completion_tokens == 150
+    assert again(attempts(cut), RetryLimits(3, max_model_len=151)).max_completion_tokens == 101
     ended = give_up(attempts(cut), RetryLimits(3, max_model_len=150))
     assert ended.failure is Failure.ATTEMPTS_EXHAUSTED
-    assert "limit" in ended.detail
+    assert ended.detail == (
+        "the model's limit of 150 tokens, 50 of them for the prompt, leaves no more than the 100 that were too few:"
+        f" truncation ({cause.value})"
+    )
+
+
+def test_the_models_limit_holds_where_the_engine_counts_no_tokens() -> None:
+    cut = rejected(Outcome.TRUNCATION, Cause.BUDGET, tokens=0)
+    assert again(attempts(cut), RetryLimits(3, max_model_len=150)).max_completion_tokens == 150
+    assert give_up(attempts(cut, budget=150), RetryLimits(3, max_model_len=150)).failure is Failure.ATTEMPTS_EXHAUSTED
+
+
+@pytest.mark.parametrize("word", ["model_length", "Model_Context_Window_Exceeded"])
+def test_an_engine_that_says_the_model_is_full_is_not_asked_for_more(word: str) -> None:
+    full = rejected(Outcome.TRUNCATION, Cause.BUDGET, finish_reason=word)
+    ended = give_up(attempts(full), FREE)
+    assert (ended.failure, word in ended.detail) == (Failure.ATTEMPTS_EXHAUSTED, True)
+    assert isinstance(
+        decided(attempts(rejected(Outcome.TRUNCATION, Cause.BUDGET, finish_reason="length")), FREE), Again
+    )
 
 
 def test_a_runaway_is_told_to_end_and_not_given_more() -> None:
-    found = again(attempts(RUNAWAY), FREE)
+    found = again(attempts(RUNAWAY, note="older"), RetryLimits(3, max_model_len=150))
     assert found.max_completion_tokens == 100
-    assert "short" in found.note
+    assert "keep it short" in found.note
+    assert "older" not in found.note
 
 
 def test_a_cut_answer_is_not_asked_again_with_no_more_than_was_too_little() -> None:
-    limits = RetryLimits(3, token_budget=200)
-    assert give_up(attempts(CUT), limits, spent=150).failure is Failure.TOKEN_BUDGET
-    assert give_up(attempts(CUT), limits, spent=100).failure is Failure.TOKEN_BUDGET
-    assert again(attempts(CUT), limits, spent=90).max_completion_tokens == 110
-
-
-def test_an_answer_lost_in_reasoning_is_no_repeat_however_empty() -> None:
-    empty = rejected(Outcome.TRUNCATION, Cause.REASONING, content=b"")
-    assert again(attempts(empty, empty), FREE).max_completion_tokens == 200
+    limits = RetryLimits(3, token_budget=250)  # of which the prompt takes 50
+    for spent in (150, 100):
+        ended = give_up(attempts(CUT), limits, spent=spent)
+        assert ended.failure is Failure.TOKEN_BUDGET
+        assert ended.detail == f"{spent} of 250 tokens are spent; the rest is too few for an answer cut at 100"
+    assert again(attempts(CUT), limits, spent=99).max_completion_tokens == 101
 
 
 # Repeats --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("outcome", ANSWERED)
-def test_the_same_wrong_answer_twice_ends_the_turn(outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    "outcome", [Outcome.TRUNCATION, Outcome.PARSE_FAILURE, Outcome.SCHEMA_VIOLATION, Outcome.SEMANTIC]
+)
+def test_the_same_failed_answer_twice_ends_the_turn(outcome: Outcome) -> None:
     same = rejected(outcome, "x", content=b"same", errors=WRONG)
     other = rejected(outcome, "x", content=b"other", errors=WRONG)
     for tries in ([same, same], [same, DOWN, same], [same, other, same], [same, ABANDONED, same]):
         ended = give_up(attempts(*tries), RetryLimits(100))
         assert ended.failure is Failure.ATTEMPTS_EXHAUSTED
-        assert "repeated" in ended.detail
-    assert isinstance(decided(attempts(same, other), RetryLimits(100)), Again)
+        assert ended.detail == f"repeated: the same answer came twice, {outcome} (x): /total must be hours times 3"
+    for tries in ([same, other], [same, DOWN, other], [same]):
+        assert isinstance(decided(attempts(*tries), RetryLimits(100)), Again)
+
+
+def test_the_same_cut_twice_ends_the_turn_since_it_was_not_the_budget_that_cut_it() -> None:
+    cut = rejected(Outcome.TRUNCATION, Cause.BUDGET, content=b'{"total": ')
+    raised = [replace(attempt, max_completion_tokens=100 * attempt.ordinal) for attempt in attempts(cut, cut)]
+    assert give_up(raised, FREE).detail.startswith("repeated")
+
+
+def test_the_same_runaway_twice_ends_the_turn_although_it_was_told() -> None:
+    same = rejected(Outcome.TRUNCATION, Cause.RUNAWAY, content=b"1111")
+    assert "repeated" in give_up(attempts(same, same), FREE).detail
+
+
+@pytest.mark.parametrize("first_one", [None, b"", b" \n"])
+@pytest.mark.parametrize("second", [None, b"", b"\t"])
+def test_nothing_twice_is_the_same_answer_however_it_is_spelled(first_one: bytes | None, second: bytes | None) -> None:
+    """A stream begins with an empty text, and a whole answer has null: what follows must not hang on that."""
+    nothing = [rejected(Outcome.EMPTY, Cause.NO_CONTENT, content=content) for content in (first_one, second)]
+    assert "repeated" in give_up(attempts(*nothing), FREE).detail
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause"),
+    [
+        (Outcome.TRUNCATION, Cause.REASONING),
+        (Outcome.EMPTY, Cause.CONTENT_IN_REASONING),
+        (Outcome.EMPTY, Cause.UNEXPECTED_TOOL_CALLS),
+    ],
+)
+def test_answers_that_said_it_elsewhere_are_not_told_apart_by_their_empty_content(
+    outcome: Outcome, cause: Cause
+) -> None:
+    empty = rejected(outcome, cause, content=b"")
+    assert isinstance(decided(attempts(empty, empty), FREE), Again)
+    assert isinstance(decided(attempts(rejected(Outcome.EMPTY, Cause.NO_CONTENT), empty), FREE), Again)
+    assert give_up(attempts(empty, empty, empty), FREE).detail.startswith("3 of 3 attempts")
+
+
+def test_an_answer_lost_in_reasoning_is_given_more_each_time() -> None:
+    empty = rejected(Outcome.TRUNCATION, Cause.REASONING, content=b"")
+    assert again(attempts(empty, empty), FREE).max_completion_tokens == 200
+
+
+@pytest.mark.parametrize("rule", ["reasoning", "content_in_reasoning", "runaway", "no_content"])
+def test_a_rule_may_be_called_like_a_cause(rule: str) -> None:
+    same = rejected(Outcome.SEMANTIC, rule, content=b"same", errors=WRONG)
+    assert "repeated" in give_up(attempts(same, same), FREE).detail
+    assert "must be hours times 3" in again(attempts(same), FREE).note
+
+
+def test_a_text_that_was_cut_off_and_then_came_whole_is_told_what_is_wrong_with_it() -> None:
+    cut = rejected(Outcome.TRUNCATION, Cause.BUDGET, content=b'{"total": 6}')
+    whole = rejected(Outcome.SEMANTIC, "arithmetic", content=b'{"total": 6}', errors=WRONG)
+    assert "must be hours times 3" in again(attempts(cut, whole), FREE).note
+    assert "repeated" in give_up(attempts(cut, whole, whole), RetryLimits(9)).detail
+    assert "repeated" in give_up(attempts(cut, whole, cut), RetryLimits(9)).detail
 
 
 def test_requests_that_never_arrive_are_no_repeats() -> None:
     assert isinstance(decided(attempts(DOWN, DOWN, DOWN), FREE), Again)
+
+
+# What the failure says ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "limits", "detail"),
+    [
+        ([SEMANTIC] * 3, FREE, "3 of 3 attempts, semantic (arithmetic): /total must be hours times 3"),
+        ([SEMANTIC], RetryLimits(0), "1 of 0 attempts, semantic (arithmetic): /total must be hours times 3"),
+        ([EMPTY], RetryLimits(1), "1 of 1 attempts, empty (no_content)"),
+        ([DOWN] * 3, RetryLimits(3, transport=2), "2 of 2 transport retries, transport (connect)"),
+        ([DOWN], RetryLimits(3, transport=0), "0 of 0 transport retries, transport (connect)"),
+        ([SEMANTIC], RetryLimits(3, token_budget=7), "10 of 7 tokens are spent"),
+        ([CUT], RetryLimits(3, token_budget=60), "10 of 60 tokens are spent, and the prompt takes 50"),
+        ([CUT], RetryLimits(3, token_budget=10), "10 of 10 tokens are spent"),
+        (
+            [SEMANTIC],
+            RetryLimits(3, deadline_at=NOW - timedelta(milliseconds=1)),
+            "the deadline, 2026-01-01T11:59:59+00:00, has passed",
+        ),
+        (
+            [rejected(Outcome.TRANSPORT, Cause.HTTP_429, tokens=0, retry_after_s=0.6)],
+            RetryLimits(3, deadline_at=NOW),
+            "the deadline, 2026-01-01T12:00:00+00:00, comes before the end of a backoff of 0.6 s",
+        ),
+        (
+            [rejected(Outcome.SEMANTIC, "a", errors=(Violation("/a", "must be 1"), Violation("/b", "must be 2")))],
+            RetryLimits(1),
+            "1 of 1 attempts, semantic (a): /a must be 1",
+        ),
+        ([SEMANTIC], RetryLimits(3, deadline_at=NOW), "the deadline, 2026-01-01T12:00:00+00:00, has passed"),
+        (
+            [rejected(Outcome.TRANSPORT, Cause.HTTP_503, tokens=0, retry_after_s=60)],
+            RetryLimits(3, deadline_at=NOW + timedelta(seconds=60)),
+            "the deadline, 2026-01-01T12:01:00+00:00, comes before the end of a backoff of 60.0 s",
+        ),
+    ],
+)
+def test_the_detail_says_which_bound_it_was_with_its_figures(
+    verdicts: list[Verdict], limits: RetryLimits, detail: str
+) -> None:
+    assert give_up(attempts(*verdicts), limits, spent=10).detail == detail
+
+
+def test_a_detail_is_cut_where_an_engine_talks_without_end() -> None:
+    declined = rejected(Outcome.REQUEST_REJECTED, Cause.BAD_REQUEST, errors=(Violation("", "x" * 9999),))
+    assert len(give_up(attempts(declined), FREE).detail) == 500
 
 
 # Backoff --------------------------------------------------------------------------------------------------------------
@@ -198,6 +355,33 @@ def test_backoff_doubles_between_its_half_and_its_cap(cause: Cause, count: int, 
     full = min(FIRST_BACKOFF_S * 2 ** (count - 1), LONGEST_BACKOFF_S)
     assert full / 2 <= found.after_s <= full
     assert decide(attempts(*[lost] * count), FREE, 0, NOW, key) == found
+
+
+def test_backoff_goes_from_half_a_second_to_half_a_minute() -> None:
+    assert 0.25 <= again(attempts(DOWN), FREE).after_s <= 0.5
+    waits = [decide(attempts(*[DOWN] * 50), FREE, 0, NOW, str(number)) for number in range(50)]
+    assert 15 <= min(wait.after_s for wait in waits if isinstance(wait, Again)) < 20
+    assert 25 < max(wait.after_s for wait in waits if isinstance(wait, Again)) <= 30
+
+
+def test_an_attempt_that_has_no_verdict_yet_is_neither_lost_nor_a_repeat() -> None:
+    unjudged = Attempt(1, 1, 100)
+    assert isinstance(decided([unjudged, *attempts(SEMANTIC)], FREE), Again)
+    assert isinstance(decided([unjudged, *attempts(DOWN)], RetryLimits(3, transport=1)), Again)
+
+
+def test_backoff_begins_anew_once_an_answer_came() -> None:
+    assert again(attempts(*[DOWN] * 9), FREE).after_s >= LONGEST_BACKOFF_S / 2
+    assert again(attempts(*[DOWN] * 9, SEMANTIC, DOWN), FREE).after_s <= FIRST_BACKOFF_S
+    assert again(attempts(DOWN, ABANDONED, DOWN), FREE).after_s > FIRST_BACKOFF_S / 2
+
+
+def test_a_lost_exchange_is_followed_on_a_fresh_connection() -> None:
+    assert not wants_fresh_connection(attempts(DOWN))
+    assert not wants_fresh_connection(attempts(SEMANTIC, SEMANTIC))
+    assert not wants_fresh_connection(attempts(DOWN, SEMANTIC, SEMANTIC))
+    assert wants_fresh_connection(attempts(DOWN, SEMANTIC))
+    assert wants_fresh_connection([*attempts(SEMANTIC, DOWN), Attempt(1, 3, 100)])
 
 
 def test_backoff_sets_turns_apart() -> None:
@@ -237,6 +421,7 @@ def test_a_lost_request_is_sent_again_as_it_was() -> None:
     [
         (FREE, 10**9, Again(100)),
         (RetryLimits(0), 0, Failure.ATTEMPTS_EXHAUSTED),
+        (RetryLimits(1), 0, Again(100)),
         (RetryLimits(3, token_budget=0), 0, Failure.TOKEN_BUDGET),
         (RetryLimits(3, token_budget=50), 0, Again(50)),
         (RetryLimits(3, token_budget=50), 20, Again(30)),
@@ -247,11 +432,19 @@ def test_a_lost_request_is_sent_again_as_it_was() -> None:
         (RetryLimits(3, deadline_at=NOW - timedelta(days=1)), 0, Failure.DEADLINE),
         (RetryLimits(3, deadline_at=LATER), 0, Again(100)),
         (RetryLimits(3, transport=0), 0, Again(100)),
+        (RetryLimits(3, max_model_len=100), 0, Again(100)),
+        (RetryLimits(3, max_model_len=99), 0, Again(99)),
+        (RetryLimits(3, max_model_len=60, token_budget=50), 0, Again(50)),
     ],
 )
 def test_whether_a_turn_may_be_asked_at_all(limits: RetryLimits, spent: int, follows: Any) -> None:
     found = first(100, limits, spent, NOW)
     assert (found.failure if isinstance(found, GiveUp) else found) == follows
+
+
+def test_no_attempt_at_all_is_a_bound_too() -> None:
+    found = first(100, RetryLimits(0), 0, NOW)
+    assert found == GiveUp(Failure.ATTEMPTS_EXHAUSTED, "retry.attempts is 0, so that the turn may not be asked")
 
 
 # Every sequence -------------------------------------------------------------------------------------------------------
@@ -286,6 +479,7 @@ def test_no_bound_is_ever_passed(verdicts: list[Verdict], limits: RetryLimits, b
             break
         assert asked.max_completion_tokens >= 1
         assert limits.token_budget is None or spent + asked.max_completion_tokens <= limits.token_budget
+        assert limits.max_model_len is None or asked.max_completion_tokens <= limits.max_model_len
         now += timedelta(seconds=asked.after_s)
         assert limits.deadline_at is None or now < limits.deadline_at
         content = None if verdict.completion.content is None else verdict.completion.content.decode()

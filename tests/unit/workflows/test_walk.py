@@ -12,28 +12,50 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepladder.schemas.event import EventKind
-from stepladder.schemas.job import SETTLEMENT, JobStatus
+from stepladder.schemas.job import CHILDREN, SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance
-from stepladder.workflows.job import Job, Signal, ToolCall, ToolError, Turn, Wait
-from stepladder.workflows.machine import AskState, Machine, ToolState, targets
+from stepladder.workflows.job import (
+    Child,
+    ChildCall,
+    ChildFailure,
+    Job,
+    ListRun,
+    Signal,
+    ToolCall,
+    ToolError,
+    Turn,
+    Wait,
+)
+from stepladder.workflows.lists import building
+from stepladder.workflows.machine import EXHAUSTED, AskState, ChildState, Machine, ToolState, targets
 from stepladder.workflows.move import IllegalMoveError
+from stepladder.workflows.names import names_of
+from stepladder.workflows.runs import MOST_LOST
 from stepladder.workflows.step import (
     Ask,
     Await,
+    AwaitChildren,
     AwaitSettlement,
     Cancelled,
+    ChildrenSeen,
     Claimed,
     Finished,
+    Hold,
     Judged,
+    Resolve,
+    Resolved,
     Rest,
     RunTool,
     Settled,
     Signalled,
     Step,
+    TendChildren,
     ToolFailed,
     ToolReturned,
+    ToolUnknown,
+    Unresolved,
 )
 from support.machines import NOW, Play, accepted, play, rejected
 
@@ -60,7 +82,7 @@ FAILURES = [
 @st.composite
 def documents(draw: st.DrawFn) -> str:
     """A machine of two to nine states that holds by construction: each leads to the next one and to an end."""
-    some = st.sampled_from(["ask", "ask", "ask", "always", "look", "save", "wait"])
+    some = st.sampled_from(["ask", "ask", "ask", "always", "list", "until", "look", "save", "wait", "call", "fan"])
     kinds = draw(st.lists(some, min_size=1, max_size=4))
     if draw(st.booleans()):  # what cannot be undone has a wait before it
         kinds += ["wait", "pay", draw(some)]
@@ -101,11 +123,27 @@ def state(draw: st.DrawFn, kind: str, onward: str, anywhere: st.SearchStrategy[s
             if draw(st.booleans()):
                 return {"wait": wait | {"timeout_s": 60}, "next": edges | {"timeout": draw(anywhere)}}
             return {"wait": wait, "next": edges}
+        case "list" | "until":
+            plan: dict[str, Any] = {"until": "stop"}
+            if kind == "list":
+                plan = draw(st.sampled_from([{"over": "[1, 2, 3]"}, {"over": "[]"}, {"over": "1"}, {"count": "2.0"}]))
+            failures = draw(st.dictionaries(st.sampled_from(FAILURES), anywhere, max_size=3))
+            turn = {"ask": "{{ each.index }} {{ each.elements }}", "output": action, "on_failure": failures}
+            edges = {"always": onward} if kind == "list" else {"stop": onward, "exhausted": draw(anywhere)}
+            unique = draw(st.sampled_from([[], ["/n"]]))
+            return turn | bound | {"next": edges | exhausted, "each": plan | {"at_most": 3, "unique": unique}}
+        case "call" | "fan":
+            each = {"over": "[1, 2, 3]", "at_most": 3, "concurrency": draw(st.sampled_from([1, 2, 9]))}
+            each |= draw(st.sampled_from([{}, {"failures": "collect"}]))
+            spread = {} if kind == "call" else {"each": each, "input": "each.item"}
+            edges = {"ok": onward, "error": draw(anywhere)}
+            return {"call": "other"} | spread | bound | {"next": edges | exhausted}
         case _:
             arguments = draw(st.sampled_from([{}, {"arguments": {"n": "visits.size()"}}]))
             error = draw(st.sampled_from([{}, {"error": "bad"}]))
             edges = {"ok": onward} | error | ({} if kind == "pay" else exhausted)
-            return {"tool": kind, "next": edges} | arguments | ({} if kind == "pay" else bound)
+            policy = bound | draw(st.sampled_from([{}, {"retry": {"attempts": 2}}, {"retry": {"attempts": 3}}]))
+            return {"tool": kind, "next": edges} | arguments | ({} if kind == "pay" else policy)
 
 
 # Triggers -------------------------------------------------------------------------------------------------------------
@@ -143,17 +181,44 @@ def signals(job: Job) -> st.SearchStrategy[Signal]:
     return st.builds(Signal, ids, st.sampled_from(["s"] * 5 + ["other"]), payloads | st.none(), st.just(job.created_at))
 
 
+def children(call: ChildCall) -> st.SearchStrategy[tuple[Child, ...]]:
+    """How the children of a call may stand: any of them started, and each anywhere on its way."""
+    ends = [JobStatus.SUCCEEDED, JobStatus.SUCCEEDED, JobStatus.CANCELLED, JobStatus.RUNNING, JobStatus.QUEUED]
+
+    def one(index: int) -> st.SearchStrategy[Child]:
+        failed = st.just((JobStatus.FAILED, Failure.DEADLINE))
+        ended = st.sampled_from(ends).map(lambda status: (status, None)) | failed
+        return st.builds(
+            lambda end, asked: Child(UUID(int=index), index, end[0], index, end[1], None, cancel_requested=asked),
+            ended,
+            st.booleans(),
+        )
+
+    started = st.lists(st.sampled_from(range(1, len(call.inputs) + 1)), unique=True) if call.inputs else st.just([])
+    return started.flatmap(lambda indices: st.tuples(*map(one, sorted(indices))))
+
+
 def triggers(job: Job) -> st.SearchStrategy[Trigger]:
+    call = job.open if isinstance(job.open, ChildCall) else ChildCall(1, "s0", "other", (1, 2), NOW)
+    refused = st.sampled_from([(), (), (), (ChildFailure(1, "bad_input", "no"),)])
+    looked: st.SearchStrategy[Trigger] = st.builds(ChildrenSeen, children(call))
+    found: st.SearchStrategy[Trigger] = st.builds(Resolved, st.just(1), refused) | st.just(
+        Unresolved(ToolError("unknown_workflow", "none"))
+    )
     answers: dict[type, st.SearchStrategy[Trigger]] = {
         Turn: st.builds(Judged, VERDICTS),
-        ToolCall: st.builds(ToolReturned, RESULTS) | st.builds(ToolFailed, st.just(ToolError("E", "broken"))),
+        ToolCall: st.builds(ToolReturned, RESULTS)
+        | st.builds(ToolFailed, st.just(ToolError("E", "broken")))
+        | st.builds(ToolUnknown, st.just(ToolError("timeout", "no answer"))),
         Wait: st.builds(Signalled, signals(job)),
+        ChildCall: found if call.version is None else looked,
     }
-    everything = st.one_of(*answers.values(), st.builds(Settled, st.booleans(), RESULTS), st.just(Claimed()))
+    settled = st.builds(Settled, st.booleans(), RESULTS)
+    claimed = st.builds(Claimed, st.booleans())
+    everything = st.one_of(*answers.values(), settled, claimed)
     fitting = answers.get(type(job.open), st.just(Claimed()))
-    return st.one_of(
-        fitting, fitting, fitting, st.just(Claimed()), everything, st.just(Cancelled()) if job.tokens > 90 else fitting
-    )
+    cancelled = st.builds(Cancelled, st.none() | settled)
+    return st.one_of(fitting, fitting, fitting, claimed, everything, cancelled if job.tokens > 90 else fitting)
 
 
 # Invariants -----------------------------------------------------------------------------------------------------------
@@ -214,12 +279,13 @@ def the_action_fits_the_job(_: Machine, __: Job, step: Step) -> None:
             assert step.opened in (None, attempt)
             expected = JobStatus.RUNNING
         case Rest(until):
-            assert isinstance(visit, Turn)
-            assert visit.attempts[-1].verdict is not None
+            assert isinstance(visit, Turn | ToolCall)
+            assert (visit.error if isinstance(visit, ToolCall) else visit.attempts[-1].verdict) is not None
             assert job.due_at == until
             expected = JobStatus.RUNNING
         case RunTool(call):
             assert visit == call
+            assert call.error is None
             expected = JobStatus.RUNNING
         case Await(wait):
             assert visit == wait
@@ -228,13 +294,20 @@ def the_action_fits_the_job(_: Machine, __: Job, step: Step) -> None:
         case AwaitSettlement(call):
             assert visit == call
             assert (job.waiting_for, job.due_at) == (SETTLEMENT, None)
+            assert call.error is not None, "whoever settles it is told why"
             expected = JobStatus.WAITING
+        case Resolve(called) | TendChildren(called) | AwaitChildren(called):
+            assert visit == called
+            expected = JobStatus.WAITING if isinstance(step.next, AwaitChildren) else job.status
+            assert (job.status is JobStatus.WAITING) is (job.waiting_for == CHILDREN)
         case Finished():
             assert visit is None
             assert (job.waiting_for, job.due_at) == (None, None)
             assert job.status.final
             assert (job.failure is not None) is (job.status is JobStatus.FAILED)
             expected = job.status
+        case Hold():
+            raise AssertionError("held, and nobody said that the job is paused")
         case other:
             assert_never(other)
     assert job.status is expected
@@ -254,15 +327,17 @@ def every_edge_is_the_documents(machine: Machine, before: Job, step: Step) -> No
     if spoken and moves:
         state_ = machine.ask(str(spoken[0].data["state"]))
         word = spoken[0].data["action"]
-        assert moves[0].data["action"] in (word, *state_.on_failure) or state_.always is not None
+        by = moves[0].data["action"]
+        assert by in (word, *state_.on_failure) or state_.always is not None or (state_.each and by == EXHAUSTED)
 
 
 def bounds_hold(machine: Machine, _: Job, step: Step) -> None:
     job = step.job
     assert job.turn_count <= machine.max_turns
     for name, state_ in machine.states.items():
-        if isinstance(state_, AskState | ToolState) and state_.max_visits is not None:
-            assert sum(visit.state == name for visit in job.visits) <= state_.max_visits
+        if isinstance(state_, AskState | ToolState | ChildState) and state_.max_visits is not None:
+            kind = ListRun if isinstance(state_, AskState) and state_.each else Turn | ToolCall | ChildCall
+            assert sum(visit.state == name and isinstance(visit, kind) for visit in job.visits) <= state_.max_visits
     for visit in job.visits:
         if isinstance(visit, Turn):
             verdicts = [attempt.verdict for attempt in visit.attempts if attempt.verdict is not None]
@@ -272,7 +347,9 @@ def bounds_hold(machine: Machine, _: Job, step: Step) -> None:
         assert job.tokens + step.opened.max_completion_tokens <= job.token_budget
 
 
-def what_cannot_be_undone_is_confirmed_and_runs_once(_: Machine, before: Job, step: Step) -> None:
+def runs_are_written_and_bound_and_what_cannot_be_undone_is_confirmed_and_runs_once(
+    machine: Machine, before: Job, step: Step
+) -> None:
     for previous, visit in zip((None, *step.job.visits), step.job.visits, strict=False):
         if isinstance(visit, ToolCall) and visit.effect is Effect.IRREVERSIBLE:
             assert isinstance(previous, Wait)
@@ -280,8 +357,43 @@ def what_cannot_be_undone_is_confirmed_and_runs_once(_: Machine, before: Job, st
             assert previous.frozen[visit.state] == {"tool": visit.tool, "arguments": visit.arguments}
     if isinstance(step.next, RunTool) and step.next.call.effect is Effect.IRREVERSIBLE:
         assert len(step.job.visits) > len(before.visits), "it is begun in the step that opened it, and in no other"
+    if isinstance(step.next, RunTool):
+        assert step.next.call in step.visits, "every run is written before it is begun"
+        assert any(event.kind is EventKind.TOOL_STARTED for event in step.events)
+    for visit in step.job.visits:
+        if isinstance(visit, ToolCall):
+            assert visit.runs == 1 or visit.effect is not Effect.IRREVERSIBLE
+            state_ = machine.states[visit.state]
+            assert isinstance(state_, ToolState)
+            assert visit.failed <= state_.attempts
+            assert visit.lost <= MOST_LOST
+            assert visit.failed + visit.lost <= visit.runs
     keys = [visit.key for visit in step.job.visits if isinstance(visit, ToolCall)]
     assert len(keys) == len(set(keys))
+
+
+def lists_are_built_in_order_and_within_their_bound(machine: Machine, _: Job, step: Step) -> None:
+    names = names_of(step.job)
+    for name, state_ in machine.states.items():
+        if isinstance(state_, AskState) and state_.each is not None:
+            for turn in (visit for visit in step.job.visits if isinstance(visit, Turn) and visit.state == name):
+                before = step.job.visits[turn.visit - 2]
+                assert isinstance(before, ListRun) or (isinstance(before, Turn) and before.accepted)
+                assert before.state == name
+            if (found := building(step.job, name)) is not None:
+                assert len(found.elements) <= min(state_.each.at_most, found.run.count or state_.each.at_most)
+                assert names["lists"][name] == list(found.elements)  # type: ignore[call-overload, index]  # plain dicts
+
+
+def children_are_started_once_and_no_more_than_may_run(machine: Machine, _: Job, step: Step) -> None:
+    if isinstance(step.next, TendChildren):
+        state_ = machine.states[step.next.call.state]
+        assert isinstance(state_, ChildState)
+        assert len(step.next.start) <= state_.concurrency
+        assert step.next.call.version is not None, "the version is written before the first child starts"
+        refused = {failure.index for failure in step.next.call.failed}
+        assert not refused & set(step.next.start)
+        assert not (step.next.stop and (step.next.start or state_.collect))
 
 
 INVARIANTS: list[Callable[[Machine, Job, Step], None]] = [
@@ -291,7 +403,9 @@ INVARIANTS: list[Callable[[Machine, Job, Step], None]] = [
     the_action_fits_the_job,
     every_edge_is_the_documents,
     bounds_hold,
-    what_cannot_be_undone_is_confirmed_and_runs_once,
+    runs_are_written_and_bound_and_what_cannot_be_undone_is_confirmed_and_runs_once,
+    lists_are_built_in_order_and_within_their_bound,
+    children_are_started_once_and_no_more_than_may_run,
 ]
 
 EVERY_KIND: list[Trigger] = [
@@ -300,8 +414,12 @@ EVERY_KIND: list[Trigger] = [
     Judged(rejected(Outcome.TRANSPORT, Cause.CONNECT)),
     ToolReturned(None),
     ToolFailed(ToolError("E", "broken")),
+    ToolUnknown(ToolError("E", "broken")),
     Signalled(Signal(UUID(int=1), "s", {"action": "go"}, NOW)),
     Settled(True),
+    Resolved(1),
+    Unresolved(ToolError("E", "broken")),
+    ChildrenSeen(()),
 ]
 
 

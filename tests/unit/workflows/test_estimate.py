@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from stepladder.schemas.finding import Finding, Severity
+from stepladder.workflows.estimate import END, Estimate, answers_of, budget_findings, estimate
+from support.machines import document, machine_of
+
+NOTE = (
+    "{type: object, properties: {text: {type: string, maxLength: 40}}, required: [text], additionalProperties: false}"
+)
+FREE = "{type: object, properties: {text: {type: string}}, required: [text], additionalProperties: false}"
+
+
+def machine(rest: str = "", output: str = NOTE, head: str = "") -> Any:
+    return machine_of(
+        document(f"note: {{ask: Hi, output: {output}, next: done{rest}}}\ndone: {{end: succeeded}}", head)
+    )
+
+
+def found(one: Any, tokens: int) -> list[Finding]:
+    estimates = [Estimate("note", one.ask("note").max_completion_tokens, 1, tokens)]
+    return list(budget_findings(one.document, estimates))
+
+
+def test_the_answers_are_texts_that_fit_as_a_model_writes_them() -> None:
+    [answers] = answers_of(machine())
+    assert answers.usual is not None
+    assert answers.largest is not None
+    assert answers.largest.startswith('{"text": "')
+    assert [len(json.loads(text)["text"]) for text in answers.texts] == [20, 40]
+
+
+def test_a_tools_choice_is_among_the_answers() -> None:
+    [answers] = answers_of(
+        machine_of(
+            document("""
+pick: {ask: Hi, tools: [look], output: {type: object, properties: {action: {enum: [stop]}}, required: [action]},
+  next: {look: run, stop: done}}
+run: {tool: {from: pick}, next: {ok: done}}
+done: {end: succeeded}""")
+        )
+    )
+    assert answers.largest is None, "the tool's own argument has no bound"
+    assert ("/arguments/q", "it has no `maxLength`") in answers.endless
+
+
+def test_the_end_of_the_answer_counts_and_twice_the_largest_is_suggested() -> None:
+    [answers] = answers_of(machine())
+    one = estimate(answers, {str(answers.usual): 9, str(answers.largest): 15})
+    assert (one.usual, one.largest, one.suggested) == (9 + END, 15 + END, 2 * (15 + END))
+
+
+def test_a_budget_of_exactly_the_largest_is_enough_and_one_less_is_not() -> None:
+    one = machine(", max_completion_tokens: 16")
+    assert found(one, 16) == []
+    [short] = found(one, 17)
+    assert (short.code, short.severity) == ("budget_too_small", Severity.WARNING)
+    assert "may take 17 tokens, and is cut off after 16" in short.message
+    assert "max_completion_tokens: 34" in short.remedy
+
+
+def test_the_finding_stands_where_the_budget_does() -> None:
+    own = machine(", max_completion_tokens: 16")
+    shared = machine(head="max_completion_tokens: 16")
+    default = machine()
+    places = [found(one, 9999)[0].pointer for one in (own, shared, default)]
+    assert places == ["/states/note/max_completion_tokens", "/max_completion_tokens", "/states/note"]
+
+
+def test_a_schema_without_end_has_no_estimate_and_a_hint() -> None:
+    one = machine(output=FREE)
+    [answers] = answers_of(one)
+    assert answers.largest is None
+    assert answers.usual is not None
+    unbounded = estimate(answers, {answers.usual: 9})
+    assert (unbounded.largest, unbounded.suggested) == (None, None)
+    [hint] = budget_findings(one.document, [unbounded])
+    assert (hint.code, hint.severity) == ("budget_unbounded", Severity.HINT)
+    assert "`/text` in it, it has no `maxLength`" in hint.message

@@ -1,0 +1,192 @@
+"""A list's life: begun with what it is built over, and then a turn for each element until it is complete.
+
+Each element is a turn like any other, with its own attempts, so that one alone is tried again and a crash loses none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stepladder.schemas.event import EventKind
+from stepladder.schemas.job import Failure
+from stepladder.validation.expressions import EvaluationFailure
+from stepladder.validation.jsonmath import identity
+from stepladder.validation.semantic import Rule
+from stepladder.workflows.actions import resolve
+from stepladder.workflows.job import ListRun, Turn
+from stepladder.workflows.machine import ALWAYS, EXHAUSTED
+from stepladder.workflows.move import Fault
+from stepladder.workflows.names import EACH, names_of
+
+if TYPE_CHECKING:
+    from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.validation.expressions import Expression
+    from stepladder.workflows.job import Job
+    from stepladder.workflows.machine import AskState, ListPlan
+    from stepladder.workflows.move import Move
+
+UNIQUE = "unique"
+"""The id of the rule that no two elements are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A list as far as it has come: its beginning, and the elements that were accepted since, in their order."""
+
+    run: ListRun
+    elements: tuple[Json, ...]
+
+
+def building(job: Job, state: str) -> Building | None:
+    """The list that ``state`` last began; None if it never did."""
+    turns: list[Turn] = []
+    for visit in reversed(job.visits):
+        if visit.state != state:
+            continue
+        if isinstance(visit, ListRun):
+            return Building(visit, tuple(turn.output for turn in reversed(turns) if not ends(visit, turn)))
+        if isinstance(visit, Turn) and visit.accepted:
+            turns.append(visit)
+    return None
+
+
+def ends(run: ListRun, turn: Turn) -> bool:
+    """Whether an accepted turn ended the list, and so is no element of it."""
+    return run.until is not None and turn.action == run.until
+
+
+def is_under_way(job: Job, state: AskState) -> bool:
+    """Whether the job stands between two elements of a list that ``state`` builds."""
+    last = job.visits[-1] if job.visits else None
+    if not isinstance(last, Turn | ListRun) or last.state != state.name:
+        return False
+    found = None if state.each is None else building(job, state.name)
+    if found is None or (isinstance(last, Turn) and ends(found.run, last)):
+        return False
+    return len(found.elements) < (found.run.at_most if found.run.count is None else found.run.count)
+
+
+def names_in(job: Job, state: AskState) -> dict[str, Json]:
+    """The names that the questions and rules of ``state`` may read: a list's element has ``each`` beside the others."""
+    names = names_of(job)
+    found = None if state.each is None else building(job, state.name)
+    return names if found is None else names | {EACH: _each(found)}
+
+
+def _each(found: Building) -> JsonObject:
+    index = len(found.elements) + 1
+    names: dict[str, Json] = {"index": index, "count": found.run.count, "elements": found.elements}
+    items = found.run.items
+    return names | {"item": items[index - 1]} if isinstance(items, Sequence) and index <= len(items) else names
+
+
+def rules_in(job: Job, state: AskState) -> tuple[Rule, ...]:
+    """The rules of a turn in ``state``: the author's, and for an element that it is unlike those before it."""
+    found = None if state.each is None or not state.each.unique else building(job, state.name)
+    if state.each is None or found is None:
+        return state.rules
+    unlike = (Rule(UNIQUE, call=_Unlike(found, at), pointer=at) for at in state.each.unique)
+    return (*state.rules, *unlike)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unlike:
+    found: Building
+    at: str
+
+    def __call__(self, output: Any, *, input: Any, turns: Any, tools: Any) -> str | None:  # noqa: A002 -- the contract's word
+        del input, turns, tools
+        value = _value(output, self.at)
+        until = self.found.run.until
+        if value is None or (until is not None and isinstance(output, Mapping) and output.get("action") == until):
+            return None
+        same = _identity(value)
+        for number, element in enumerate(self.found.elements, 1):
+            if _identity(_value(element, self.at)) == same:
+                return f"must differ from element {number}"
+        return None
+
+
+def _value(element: Json, at: str) -> Json:
+    value: Json = resolve(f"#{at}", element)
+    return value
+
+
+def _identity(value: Json) -> object:
+    return identity(value, lambda _: None)
+
+
+def begin(move: Move, state: AskState, plan: ListPlan) -> Fault | None:
+    """Reads once what the list is built over, and writes it down."""
+    measured = _measured(move, state, plan)
+    if isinstance(measured, Fault):
+        return measured
+    items, count = measured
+    run = ListRun(
+        visit=move.next_visit(),
+        state=state.name,
+        at_most=plan.at_most,
+        opened_at=move.now,
+        items=items,
+        count=count,
+        until=plan.until,
+        closed_at=move.now,
+    )
+    move.put(run)
+    move.note(EventKind.LIST_STARTED, {"state": state.name, "count": count, "at_most": plan.at_most})
+    return None
+
+
+def _measured(move: Move, state: AskState, plan: ListPlan) -> tuple[Json, int | None] | Fault:
+    if plan.over is not None:
+        items = items_of(move, plan.over, state.name, plan.at_most)
+        return items if isinstance(items, Fault) else (items, len(items))
+    if plan.count is None:
+        return None, None
+    where = f"`each.count` of state {state.name}"
+    count = plan.count.evaluate(names_of(move.job))
+    if isinstance(count, EvaluationFailure):
+        return Fault(Failure.EXPRESSION_ERROR, f"{where}: {count.reason}")
+    if isinstance(count, float) and count.is_integer():
+        count = int(count)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {str(count)[:100]}, and not a number of elements")
+    if count > plan.at_most:
+        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {count}; `each.at_most` is {plan.at_most}")
+    return None, count
+
+
+def items_of(move: Move, over: Expression, state: str, at_most: int) -> tuple[Json, ...] | Fault:
+    """The items of ``each.over``. One too many is as wrong as what is no list: nothing is left out in silence."""
+    items = over.evaluate(names_of(move.job))
+    where = f"`each.over` of state {state}"
+    if isinstance(items, EvaluationFailure):
+        return Fault(Failure.EXPRESSION_ERROR, f"{where}: {items.reason}")
+    if isinstance(items, str) or not isinstance(items, Sequence):
+        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {str(items)[:100]}, and not a list")
+    if len(items) > at_most:
+        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {len(items)} items; `each.at_most` is {at_most}")
+    return tuple(items)
+
+
+def onward(move: Move, state: AskState) -> str | None:
+    """The way on from a list that is at its end; None where it wants another element."""
+    found = building(move.job, state.name)
+    if found is None:
+        raise ValueError(f"state {state.name} has begun no list")
+    last = move.job.visits[-1]
+    if isinstance(last, Turn) and ends(found.run, last) and last.action is not None:
+        return _leave(move, found, last.action, state.edges[last.action])
+    if found.run.count is not None and state.always is not None:
+        done = len(found.elements) >= found.run.count
+        return _leave(move, found, ALWAYS, state.always) if done else None
+    if len(found.elements) >= found.run.at_most and state.exhausted is not None:
+        return _leave(move, found, EXHAUSTED, state.exhausted)
+    return None
+
+
+def _leave(move: Move, found: Building, word: str, target: str) -> str:
+    move.note(EventKind.LIST_ENDED, {"state": found.run.state, "elements": len(found.elements), "by": word})
+    return move.follow(word, target)

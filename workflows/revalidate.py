@@ -1,0 +1,136 @@
+"""Stored answers judged again: what the ladder says of the same bytes now, beside what it said then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from stepladder.schemas.canonical import exact_hash
+from stepladder.workflows.job import Turn
+from stepladder.workflows.judging import judged
+from stepladder.workflows.machine import AskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from stepladder.schemas.answer import Arrival, Verdict, Violation
+    from stepladder.workflows.job import Attempt, Job
+    from stepladder.workflows.machine import Machine
+
+Change: TypeAlias = Literal["accepted", "rejected", "otherwise"]
+"""Accepted now and not then, the other way round, or rejected both times and for another reason."""
+
+
+class Unjudged(StrEnum):
+    """Why an answer cannot be judged again. Its verdict then stands."""
+
+    BROKEN_OFF = "broken_off"
+    """Its worker was lost, or the job was cancelled, before an answer could be judged: the verdict is no ladder's."""
+    GONE = "gone"
+    """Its bytes went by retention."""
+    NO_STATE = "no_state"
+    """The workflow asks nothing in a state of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is stored of an attempt that was judged. ``why`` says why there is no ``arrival``, where there is none."""
+
+    id: UUID
+    turn: int
+    attempt: Attempt
+    arrival: Arrival | None
+    why: Unjudged | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """One attempt with both verdicts. ``now`` is None where it could not be judged again, for the reason ``why``."""
+
+    id: UUID
+    turn: int
+    attempt: int
+    state: str
+    was: Verdict
+    now: Verdict | None
+    why: Unjudged | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is another verdict: another outcome, cause or rung, other places or rules, another output.
+
+        The wording of a reason is none of these.
+        """
+        return self.now is not None and _core(self.was) != _core(self.now)
+
+    @property
+    def reworded(self) -> bool:
+        """Whether the verdict is the same, in other words."""
+        return self.now is not None and not self.changed and self.was.errors != self.now.errors
+
+    @property
+    def change(self) -> Change | None:
+        if self.now is None or not self.changed:
+            return None
+        if self.was.ok == self.now.ok:
+            return "otherwise"
+        return "accepted" if self.now.ok else "rejected"
+
+
+def revalidate(machine: Machine, job: Job, answers: Iterable[Answer]) -> tuple[Rejudged, ...]:
+    """Judges each answer by ``machine``, with the job's memory as it was in the answer's turn.
+
+    What a turn was told and gave stands as it is stored: that an earlier turn would have ended otherwise changes
+    nothing for a later one. Pure, and never raises because of an answer.
+    """
+    places = {visit.ordinal: (place, visit) for place, visit in enumerate(job.visits) if isinstance(visit, Turn)}
+    return tuple(_again(machine, job, answer, *places[answer.turn]) for answer in answers)
+
+
+def _again(machine: Machine, job: Job, answer: Answer, place: int, turn: Turn) -> Rejudged:
+    was = answer.attempt.verdict
+    if was is None:
+        raise ValueError(f"attempt {answer.id} was never judged")
+    now, why = None, answer.why
+    if answer.arrival is not None and isinstance(machine.states.get(turn.state), AskState):
+        then = replace(job, visits=job.visits[:place])
+        bad = was.schema_known_bad
+        now = judged(machine, then, turn, answer.attempt, answer.arrival, schema_known_bad=bad)
+    elif answer.arrival is not None:
+        why = Unjudged.NO_STATE
+    return Rejudged(answer.id, answer.turn, answer.attempt.ordinal, turn.state, was, now, why)
+
+
+def _core(verdict: Verdict) -> object:
+    output = exact_hash(verdict.output) if verdict.ok else None
+    return verdict.outcome, verdict.cause, verdict.rungs, _places(verdict.errors), _places(verdict.observed), output
+
+
+def _places(violations: Iterable[Violation]) -> list[tuple[str, str]]:
+    return [(one.pointer, one.source) for one in violations]
+
+
+def told(rejudged: Rejudged) -> dict[str, Any]:
+    """One attempt judged again, as the API and the command line tell it."""
+    was, now = rejudged.was, rejudged.now
+    shown: dict[str, Any] = {
+        "id": str(rejudged.id),
+        "turn": rejudged.turn,
+        "attempt": rejudged.attempt,
+        "state": rejudged.state,
+        "was": was.outcome.value,
+        "now": None if now is None else now.outcome.value,
+        "was_cause": was.cause,
+        "now_cause": None if now is None else now.cause,
+        "changed": rejudged.changed,
+        "unjudged": None if rejudged.why is None else rejudged.why.value,
+    }
+    if now is not None and rejudged.changed:
+        shown |= {"was_errors": _errors(was.errors), "now_errors": _errors(now.errors)}
+    return shown
+
+
+def _errors(violations: tuple[Violation, ...]) -> list[dict[str, str]]:
+    return [{"pointer": one.pointer, "reason": one.reason, "source": one.source} for one in violations]
