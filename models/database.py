@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -24,6 +25,10 @@ POOL_SIZE = 10
 
 WAIT_S = 30.0
 CONNECT_TIMEOUT_S = 10
+RECONNECT_S = 0.25
+"""Between two tries of a pool to connect again. The pool's own pauses double from one second on, and a server that is
+back after three would be missed for eight: longer than any lease."""
+
 SETTINGS: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "stepladder"}
 
 
@@ -65,20 +70,28 @@ def reaching(url: str) -> Iterator[None]:
 class Database:
     """A pool of connections to a migrated database. Open it in the loop that uses it: ``async with Database(url)``.
 
-    Every statement is a transaction of its own, and waits for a connection ``wait_s`` seconds at most. Raises
-    ``BadInputError`` for a URL that cannot be read.
+    Every statement is a transaction of its own, and waits ``wait_s`` seconds at most for one of ``size`` connections,
+    of which there are two or more. Raises ``BadInputError`` for a URL that cannot be read.
     """
 
     def __init__(self, url: str, *, size: int = POOL_SIZE, wait_s: float = WAIT_S) -> None:
         self.url = url
         self.place = place(url)
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            url,
+        self._wait_s = wait_s
+        self._pool = self._pool_of(size - 1, min_size=1)
+        # Signs of life stand in no line behind hundreds of other statements. It connects when the first one is given.
+        self._vital = self._pool_of(1, min_size=0)
+
+    def _pool_of(self, size: int, *, min_size: int) -> AsyncConnectionPool[Connection]:
+        return AsyncConnectionPool(
+            self.url,
             kwargs={**SETTINGS, "autocommit": True, "row_factory": dict_row},
             configure=_configure,
-            min_size=1,
+            min_size=min_size,
             max_size=size,
-            timeout=wait_s,
+            timeout=self._wait_s,
+            reconnect_timeout=RECONNECT_S,
+            reconnect_failed=_reconnect,
             open=False,
             name="stepladder",
         )
@@ -109,15 +122,20 @@ class Database:
             )
         with reaching(self.url):
             await self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
+            await self._vital.open()
 
     async def close(self) -> None:
         await self._pool.close()
+        await self._vital.close()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        """A connection, for a statement or two. Raises ``UnreachableError`` when it breaks."""
+    async def connection(self, *, vital: bool = False) -> AsyncIterator[Connection]:
+        """A connection, for a statement or two. Raises ``UnreachableError`` when it breaks.
+
+        There is one for ``vital`` statements, such as signs of life: they are short, and wait for no lock for long.
+        """
         with reaching(self.url):
-            async with self._pool.connection() as connection:
+            async with (self._vital if vital else self._pool).connection() as connection:
                 yield connection
 
     async def row(self, statement: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
@@ -125,14 +143,34 @@ class Database:
         async with self.connection() as connection:
             return await (await connection.execute(statement, parameters)).fetchone()
 
-    async def rows(self, statement: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        async with self.connection() as connection:
+    async def rows(self, statement: str, parameters: dict[str, Any], *, vital: bool = False) -> list[dict[str, Any]]:
+        async with self.connection(vital=vital) as connection:
             return await (await connection.execute(statement, parameters)).fetchall()
+
+    async def locked(
+        self, lock: int, statement: str, parameters: dict[str, Any], *, vital: bool = False
+    ) -> list[dict[str, Any]]:
+        """The rows of a statement that begins once this transaction has the advisory lock, and sees what others did
+        under it. All is sent in one go: no lock waits for this process.
+        """
+        async with self.connection(vital=vital) as connection:
+            async with connection.pipeline():
+                await connection.execute("BEGIN")
+                await connection.execute("SELECT pg_advisory_xact_lock(%(lock)s::bigint)", {"lock": lock})
+                cursor = await connection.execute(statement, parameters)
+                await connection.execute("COMMIT")
+            return await cursor.fetchall()
 
     async def write(self, statement: str, parameters: dict[str, Any]) -> int:
         """The number of rows that a statement without an answer wrote."""
         async with self.connection() as connection:
             return (await connection.execute(statement, parameters)).rowcount
+
+
+async def _reconnect(pool: AsyncConnectionPool[Any]) -> None:
+    """A pool that has given up connects again only when somebody new asks: those who wait would wait in vain."""
+    await asyncio.sleep(RECONNECT_S)
+    await pool.check()
 
 
 async def _configure(connection: Connection) -> None:

@@ -11,51 +11,42 @@ from __future__ import annotations
 _CLAIM = """
 UPDATE jobs SET
     fence = fence + 1,
+    taken_over = taken_over OR lease_owner IS NOT NULL,
     lease_owner = %(owner)s,
     lease_until = now() + make_interval(secs => %(lease_s)s::float8),
     started_at = COALESCE(started_at, now())
 FROM due
 WHERE jobs.id = due.id
-RETURNING jobs.*, due.taken_over, now() AS claimed_at
+RETURNING jobs.*, now() AS claimed_at
 """
 
-_DUE = """
-    SELECT id, lease_owner IS NOT NULL AS taken_over
-    FROM jobs
-    WHERE wake_at <= now()
+DUE = """
+    wake_at <= statement_timestamp()
         AND paused_at IS NULL
+        AND held_at IS NULL
         AND status IN ('queued', 'running', 'waiting')
-        AND (lease_until IS NULL OR lease_until <= now())
-"""
-
-CLAIM_NEXT = f"""
-WITH due AS (
-    {_DUE}
-    ORDER BY priority DESC, wake_at
-    LIMIT 1
-    FOR NO KEY UPDATE SKIP LOCKED
-)
-{_CLAIM}
+        AND (lease_until IS NULL OR lease_until <= statement_timestamp())
 """
 
 # Whoever asks for one job means it: a signal or a heartbeat that holds the row for a moment is waited for.
 CLAIM_ONE = f"""
 WITH due AS (
-    {_DUE}
-        AND id = %(job)s
+    SELECT id FROM jobs WHERE {DUE} AND id = %(job)s
     FOR NO KEY UPDATE
 )
 {_CLAIM}
-"""
+"""  # noqa: S608 -- put together from constants
 
 # FOR SHARE makes a claim wait until the answer is in, so that its worker finds the answer; and it makes this wait for
 # a claim that was quicker, and then find another fence.
 #
-# A paused job is let go of here, with its answer kept and not yet judged: the one moment at which no request and no
-# tool is under way and none is opened. Whoever claims it once it is unpaused judges the answer and goes on.
+# A job that is paused, itself or with its workflow, is let go of here, with its answer kept and not yet judged: no
+# request and no tool is under way then, and none is opened. Whoever claims it later judges the answer and goes on.
 ARRIVED = """
 WITH held AS (
-    SELECT id, paused_at FROM jobs WHERE id = %(job)s AND fence = %(fence)s FOR SHARE
+    SELECT id, COALESCE(paused_at, held_at) AS paused_at FROM jobs
+    WHERE id = %(job)s AND fence = %(fence)s
+    FOR SHARE
 ), kept AS (
     UPDATE attempts SET
         http_status = %(http_status)s,
@@ -91,15 +82,17 @@ SELECT id FROM kept WHERE NOT EXISTS (SELECT FROM let_go)
 # When the job is let go of, its wake-up must not be lost to a signal, or a request to cancel, that the machine has not
 # seen. Both write to the job's row, as this does, so that one of the two comes second and sees the other's values:
 # a signal that comes second finds the status `waiting` and sets wake_at; a signal that came first has raised
-# signals_received, which is compared here with the count that the machine knew.
+# signals_received, which is compared here with the count that the machine knew. A child that ends wakes its parent as a
+# signal would. Who holds a child's row may wait for its parent's, and never the other way round.
 COMMIT = """
 WITH step AS (
     SELECT * FROM json_to_record(%(step)s::json) AS step(
-        job uuid, fence bigint, lease_s float8, known_signals int, known_cancel bool,
+        job uuid, fence bigint, unless_paused bool, lease_s float8, known_signals int, known_cancel bool,
         final bool, working bool, keep bool, wake_at timestamptz,
         status text, state text, waiting_for text, failure text, failure_detail text, result text,
         tokens bigint, turn_count int, due_at timestamptz, deadline_at timestamptz,
-        messages json, turns json, judged json, opened json, tool_calls json, waits json, events json, taken uuid
+        messages json, turns json, judged json, opened json, tool_calls json, waits json, list_runs json,
+        child_calls json, events json, taken uuid
     )
 ), held AS (
     UPDATE jobs SET
@@ -122,29 +115,39 @@ WITH step AS (
             ELSE step.wake_at
         END,
         fence = CASE WHEN step.keep THEN jobs.fence ELSE jobs.fence + 1 END,
+        taken_over = false,
         lease_owner = CASE WHEN step.keep THEN jobs.lease_owner END,
         lease_until = CASE WHEN step.keep THEN now() + make_interval(secs => step.lease_s) END,
         finished_at = CASE WHEN step.final THEN now() END
     FROM step
     WHERE jobs.id = step.job AND jobs.fence = step.fence
-    RETURNING jobs.id, jobs.event_count - json_array_length(step.events) AS events_before
+        AND NOT (step.unless_paused AND COALESCE(jobs.paused_at, jobs.held_at) IS NOT NULL)
+    RETURNING jobs.id, jobs.parent, jobs.event_count - json_array_length(step.events) AS events_before
+), woken AS (
+    UPDATE jobs SET
+        signals_received = jobs.signals_received + 1,
+        wake_at = CASE WHEN jobs.status = 'waiting' THEN now() ELSE jobs.wake_at END
+    FROM held, step
+    WHERE step.final AND jobs.id = held.parent AND jobs.finished_at IS NULL
 ), said AS (
     INSERT INTO messages (job_id, ordinal, turn, role, content)
     SELECT held.id, new.ordinal, new.turn, new.role, new.content::json
     FROM held, step, json_to_recordset(step.messages) AS new(ordinal int, turn int, role text, content text)
 ), turn AS (
     INSERT INTO turns (
-        job_id, ordinal, visit, state, question, schema_hash, outcome, action, output, carried, opened_at, closed_at
+        job_id, ordinal, visit, state, question, schema_hash, outcome, action, output, degraded, carried, opened_at,
+        closed_at
     )
     SELECT
         held.id, new.ordinal, new.visit, new.state, new.question::json, new.schema_hash, new.outcome, new.action,
-        new.output::json, new.carried, new.opened_at, new.closed_at
+        new.output::json, new.degraded::json, new.carried, new.opened_at, new.closed_at
     FROM held, step, json_to_recordset(step.turns) AS new(
         ordinal int, visit int, state text, question text, schema_hash text, outcome text, action text, output text,
-        carried bool, opened_at timestamptz, closed_at timestamptz
+        degraded text, carried bool, opened_at timestamptz, closed_at timestamptz
     )
     ON CONFLICT (job_id, ordinal) DO UPDATE SET
-        outcome = EXCLUDED.outcome, action = EXCLUDED.action, output = EXCLUDED.output, closed_at = EXCLUDED.closed_at
+        outcome = EXCLUDED.outcome, action = EXCLUDED.action, output = EXCLUDED.output, degraded = EXCLUDED.degraded,
+        closed_at = EXCLUDED.closed_at
 ), judged AS (
     UPDATE attempts SET
         content = decode(new.content, 'base64'),
@@ -158,13 +161,14 @@ WITH step AS (
         rung_semantic = new.rung_semantic,
         errors = new.errors::json,
         observed = new.observed::json,
+        schema_known_bad = new.schema_known_bad,
         prompt_tokens = new.prompt_tokens,
         completion_tokens = new.completion_tokens,
         judged_at = now()
     FROM held, step, json_to_recordset(step.judged) AS new(
         turn int, ordinal int, content text, content_hash text, finish_reason text, outcome text, cause text,
         rung_termination text, rung_parse text, rung_schema text, rung_semantic text, errors text, observed text,
-        prompt_tokens int, completion_tokens int
+        schema_known_bad bool, prompt_tokens int, completion_tokens int
     )
     WHERE attempts.job_id = held.id AND attempts.turn = new.turn AND attempts.ordinal = new.ordinal
 ), opened AS (
@@ -182,31 +186,55 @@ WITH step AS (
     )
 ), tool AS (
     INSERT INTO tool_calls (
-        job_id, visit, state, tool, effect, arguments, key, result, error, carried, opened_at, closed_at
-    )
-    SELECT
-        held.id, new.visit, new.state, new.tool, new.effect, new.arguments::json, new.key, new.result::json,
-        new.error::json, new.carried, new.opened_at, new.closed_at
-    FROM held, step, json_to_recordset(step.tool_calls) AS new(
-        visit int, state text, tool text, effect text, arguments text, key text, result text, error text, carried bool,
-        opened_at timestamptz, closed_at timestamptz
-    )
-    ON CONFLICT (job_id, visit) DO UPDATE SET
-        result = EXCLUDED.result, error = EXCLUDED.error, closed_at = EXCLUDED.closed_at
-), wait AS (
-    INSERT INTO waits (
-        job_id, visit, state, signal, wait_id, show, frozen, until, payload, signal_id, action, carried, opened_at,
+        job_id, visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at,
         closed_at
     )
     SELECT
-        held.id, new.visit, new.state, new.signal, new.wait_id, new.show::json, new.frozen::json, new.until,
-        new.payload::json, new.signal_id, new.action, new.carried, new.opened_at, new.closed_at
+        held.id, new.visit, new.state, new.tool, new.effect, new.arguments::json, new.key, new.runs, new.failed,
+        new.lost, new.result::json, new.error::json, new.carried, new.opened_at, new.closed_at
+    FROM held, step, json_to_recordset(step.tool_calls) AS new(
+        visit int, state text, tool text, effect text, arguments text, key text, runs int, failed int, lost int,
+        result text, error text, carried bool, opened_at timestamptz, closed_at timestamptz
+    )
+    ON CONFLICT (job_id, visit) DO UPDATE SET
+        runs = EXCLUDED.runs, failed = EXCLUDED.failed, lost = EXCLUDED.lost, result = EXCLUDED.result,
+        error = EXCLUDED.error, closed_at = EXCLUDED.closed_at
+), wait AS (
+    INSERT INTO waits (
+        job_id, visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action,
+        carried, opened_at, closed_at
+    )
+    SELECT
+        held.id, new.visit, new.state, new.signal, new.wait_id, new.show::json, new.frozen::json, new.by_other,
+        new.scopes, new.until, new.payload::json, new.signal_id, new.action, new.carried, new.opened_at, new.closed_at
     FROM held, step, json_to_recordset(step.waits) AS new(
-        visit int, state text, signal text, wait_id uuid, show text, frozen text, until timestamptz, payload text,
-        signal_id uuid, action text, carried bool, opened_at timestamptz, closed_at timestamptz
+        visit int, state text, signal text, wait_id uuid, show text, frozen text, by_other bool, scopes text[],
+        until timestamptz, payload text, signal_id uuid, action text, carried bool, opened_at timestamptz,
+        closed_at timestamptz
     )
     ON CONFLICT (job_id, visit) DO UPDATE SET
         payload = EXCLUDED.payload, signal_id = EXCLUDED.signal_id, action = EXCLUDED.action,
+        closed_at = EXCLUDED.closed_at
+), list AS (
+    INSERT INTO list_runs (job_id, visit, state, at_most, items, count, until, carried, opened_at)
+    SELECT
+        held.id, new.visit, new.state, new.at_most, new.items::json, new.count, new.until, new.carried, new.opened_at
+    FROM held, step, json_to_recordset(step.list_runs) AS new(
+        visit int, state text, at_most int, items text, count int, until text, carried bool, opened_at timestamptz
+    )
+), child AS (
+    INSERT INTO child_calls (
+        job_id, visit, state, workflow, version, inputs, failed, result, error, carried, opened_at, closed_at
+    )
+    SELECT
+        held.id, new.visit, new.state, new.workflow, new.version, new.inputs::json, new.failed::json,
+        new.result::json, new.error::json, new.carried, new.opened_at, new.closed_at
+    FROM held, step, json_to_recordset(step.child_calls) AS new(
+        visit int, state text, workflow text, version int, inputs text, failed text, result text, error text,
+        carried bool, opened_at timestamptz, closed_at timestamptz
+    )
+    ON CONFLICT (job_id, visit) DO UPDATE SET
+        version = EXCLUDED.version, failed = EXCLUDED.failed, result = EXCLUDED.result, error = EXCLUDED.error,
         closed_at = EXCLUDED.closed_at
 ), event AS (
     INSERT INTO events (job_id, ordinal, kind, turn, attempt, data)
@@ -222,10 +250,27 @@ WITH step AS (
 SELECT id FROM held
 """
 
+HOLDS = """
+SELECT FROM jobs WHERE id = %(job)s AND fence = %(fence)s
+"""
+
 HEARTBEAT = """
 UPDATE jobs SET lease_until = now() + make_interval(secs => %(lease_s)s::float8)
 WHERE id = %(job)s AND fence = %(fence)s
 RETURNING cancel_requested
+"""
+
+# A row that somebody else writes to at this moment is passed over: neither do the others wait for it, nor can two of
+# those who lock several rows come to wait for each other.
+HEARTBEATS = """
+WITH ours AS (
+    SELECT jobs.id FROM unnest(%(jobs)s::uuid[], %(fences)s::bigint[]) AS held(id, fence) JOIN jobs USING (id, fence)
+    FOR NO KEY UPDATE OF jobs SKIP LOCKED
+)
+UPDATE jobs SET lease_until = now() + make_interval(secs => %(lease_s)s::float8)
+FROM ours
+WHERE jobs.id = ours.id
+RETURNING jobs.id, cancel_requested
 """
 
 # The fence rises, so that a heartbeat or a commit that comes late finds nothing to hold on to.
@@ -243,9 +288,10 @@ WHERE id = %(job)s AND fence = %(fence)s
 RETURNING id
 """
 
-# The machine's memory. The answers' bytes stay where they are; only an answer that waits for its verdict is read.
+# The machine's memory. The answers' bytes stay where they are; only an answer that waits for its verdict is read, and
+# of an open turn what was said so far, of which something may be kept when it is given up.
 TURNS = """
-SELECT ordinal, visit, state, question, schema_hash, outcome, action, output, carried, opened_at, closed_at
+SELECT ordinal, visit, state, question, schema_hash, outcome, action, output, degraded, carried, opened_at, closed_at
 FROM turns WHERE job_id = %(job)s ORDER BY ordinal
 """
 
@@ -253,19 +299,49 @@ ATTEMPTS = """
 SELECT
     turn, ordinal, history_from, history_to, note, max_completion_tokens, sampling, request_id, http_status, streamed,
     CASE WHEN outcome IS NULL THEN raw END AS raw, raw_encoding, retry_after_s, lost_cause, lost_detail, arrived_at,
+    CASE WHEN turn = (SELECT max(ordinal) FROM turns WHERE job_id = %(job)s AND closed_at IS NULL) THEN content END
+        AS content,
     content_hash, finish_reason, outcome, cause, rung_termination, rung_parse, rung_schema, rung_semantic, errors,
-    observed, prompt_tokens, completion_tokens
+    observed, schema_known_bad, prompt_tokens, completion_tokens
 FROM attempts WHERE job_id = %(job)s ORDER BY turn, ordinal
 """
 
 TOOL_CALLS = """
-SELECT visit, state, tool, effect, arguments, key, result, error, carried, opened_at, closed_at
+SELECT visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at, closed_at
 FROM tool_calls WHERE job_id = %(job)s ORDER BY visit
 """
 
+SETTLEMENTS = """
+SELECT visit, done, result, by FROM settlements WHERE job_id = %(job)s
+"""
+
+ONCE = "tool_calls_once"
+"""The index by which a call that cannot be undone is begun by one job of a lineage alone."""
+
+# What the job's own lineage has begun and may not begin again. Of one key there is one such call at most.
+SPENT = """
+SELECT tool_calls.job_id, key, tool_calls.result, error, closed_at
+FROM jobs AS own
+    JOIN jobs AS kin ON kin.lineage = own.lineage AND kin.id <> own.id
+    JOIN tool_calls ON tool_calls.job_id = kin.id
+WHERE own.id = %(job)s AND effect = 'irreversible' AND NOT carried
+"""
+
 WAITS = """
-SELECT visit, state, signal, wait_id, show, frozen, until, payload, signal_id, action, carried, opened_at, closed_at
+SELECT
+    visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action, carried,
+    opened_at, closed_at
 FROM waits WHERE job_id = %(job)s ORDER BY visit
+"""
+
+LIST_RUNS = """
+SELECT visit, state, at_most, items, count, until, carried, opened_at FROM list_runs
+WHERE job_id = %(job)s ORDER BY visit
+"""
+
+CHILD_CALLS = """
+SELECT visit, state, workflow, version, inputs, failed, result, error, carried, opened_at, closed_at FROM child_calls
+WHERE job_id = %(job)s ORDER BY visit
 """
 
 MESSAGES = """
@@ -273,7 +349,7 @@ SELECT ordinal, turn, role, content FROM messages WHERE job_id = %(job)s ORDER B
 """
 
 SIGNALS = """
-SELECT id, name, payload, received_at FROM signals
+SELECT id, name, payload, by, scopes, received_at FROM signals
 WHERE job_id = %(job)s AND taken_at IS NULL ORDER BY received_at, id
 """
 

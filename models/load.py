@@ -6,11 +6,28 @@ import gzip
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stepladder.models.records import PendingAttempt
+from stepladder.schemas.actor import Actor
 from stepladder.schemas.answer import Completion, Lost, Received, Usage, Verdict, Violation
+from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs, RungState
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import Attempt, Job, Message, Signal, ToolCall, ToolError, Turn, Wait
+from stepladder.workflows.calls import NEVER_BEGUN
+from stepladder.workflows.job import (
+    Attempt,
+    ChildCall,
+    ChildFailure,
+    Job,
+    ListRun,
+    Message,
+    Signal,
+    Spent,
+    ToolCall,
+    ToolError,
+    Turn,
+    Wait,
+)
+from stepladder.workflows.step import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,17 +56,22 @@ def job_of(
     attempts: Sequence[Row],
     tool_calls: Sequence[Row],
     waits: Sequence[Row],
+    list_runs: Sequence[Row],
+    child_calls: Sequence[Row],
     messages: Sequence[Row],
+    spent: Sequence[Row] = (),
 ) -> Job:
     """The job as the machine left it.
 
-    Of its verdicts it has what the machine decides by. Texts that are the record's alone, the completion's among
-    them, stay in the database.
+    Of its verdicts it has what the machine decides by. Texts that are the record's alone, the completions of closed
+    turns among them, stay in the database.
     """
     visits: list[Visit] = [
         *(_turn(turn, [a for a in attempts if a["turn"] == turn["ordinal"]]) for turn in turns),
-        *(_tool_call(call) for call in tool_calls),
+        *(tool_call_of(call) for call in tool_calls),
         *(wait_of(wait) for wait in waits),
+        *(list_run_of(run) for run in list_runs),
+        *(child_call_of(call) for call in child_calls),
     ]
     return Job(
         id=row["id"],
@@ -65,11 +87,14 @@ def job_of(
         deadline_at=row["deadline_at"],
         due_at=row["due_at"],
         event_count=row["event_count"],
+        principal=row["principal"],
         scopes=None if row["scopes"] is None else frozenset(row["scopes"]),
         failure=None if row["failure"] is None else Failure(row["failure"]),
         failure_detail=row["failure_detail"],
         result=row["result"],
         waiting_for=row["waiting_for"],
+        depth=row["depth"],
+        spent={one["key"]: _spent(one) for one in spent if not _never_begun(one)},
     )
 
 
@@ -81,16 +106,17 @@ def _turn(row: Row, attempts: Sequence[Row]) -> Turn:
         question=row["question"],
         opened_at=row["opened_at"],
         schema_hash=row["schema_hash"],
-        attempts=tuple(_attempt(attempt, row["output"]) for attempt in attempts),
+        attempts=tuple(attempt_of(attempt, row["output"]) for attempt in attempts),
         outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
         action=row["action"],
         output=row["output"],
+        degraded=degraded_of(row["degraded"]),
         closed_at=row["closed_at"],
         carried=row["carried"],
     )
 
 
-def _attempt(row: Row, output: Json) -> Attempt:
+def attempt_of(row: Row, output: Json) -> Attempt:
     return Attempt(
         turn=row["turn"],
         ordinal=row["ordinal"],
@@ -114,16 +140,25 @@ def _verdict(row: Row, output: Json) -> Verdict:
         errors=violations_of(row["errors"]),
         observed=violations_of(row["observed"]),
         output=output if outcome is Outcome.VALID else None,
-        completion=Completion(finish_reason=row["finish_reason"], usage=usage),
+        completion=Completion(row["content"], finish_reason=row["finish_reason"], usage=usage),
         retry_after_s=row["retry_after_s"],
+        schema_known_bad=row["schema_known_bad"],
     )
+
+
+def degraded_of(kept: Mapping[str, Any] | None) -> Degraded | None:
+    """What was kept of a turn, from the JSON that is stored of it."""
+    if kept is None:
+        return None
+    lost = tuple(Loss(loss["pointer"], loss["reason"]) for loss in kept["lost"])
+    return Degraded(kept["value"], lost, kept["attempt"], Outcome(kept["outcome"]))
 
 
 def violations_of(errors: Sequence[Mapping[str, str]]) -> tuple[Violation, ...]:
     return tuple(Violation(error["pointer"], error["reason"], error["source"]) for error in errors)
 
 
-def _tool_call(row: Row) -> ToolCall:
+def tool_call_of(row: Row) -> ToolCall:
     error = row["error"]
     return ToolCall(
         visit=row["visit"],
@@ -132,11 +167,28 @@ def _tool_call(row: Row) -> ToolCall:
         effect=Effect(row["effect"]),
         arguments=row["arguments"],
         key=row["key"],
+        runs=row["runs"],
+        failed=row["failed"],
+        lost=row["lost"],
         opened_at=row["opened_at"],
         result=row["result"],
         error=None if error is None else ToolError(error["kind"], error["message"]),
         closed_at=row["closed_at"],
         carried=row["carried"],
+    )
+
+
+def _never_begun(row: Row) -> bool:
+    return row["error"] is not None and row["closed_at"] is not None and row["error"]["kind"] in NEVER_BEGUN
+
+
+def _spent(row: Row) -> Spent:
+    error = row["error"]
+    return Spent(
+        row["job_id"],
+        row["closed_at"] is not None,
+        row["result"],
+        None if error is None else ToolError(error["kind"], error["message"]),
     )
 
 
@@ -150,6 +202,8 @@ def wait_of(row: Row) -> Wait:
         opened_at=row["opened_at"],
         until=row["until"],
         frozen=row["frozen"],
+        by_other=row["by_other"],
+        scopes=tuple(row["scopes"]),
         payload=row["payload"],
         signal_id=row["signal_id"],
         action=row["action"],
@@ -158,8 +212,44 @@ def wait_of(row: Row) -> Wait:
     )
 
 
+def list_run_of(row: Row) -> ListRun:
+    return ListRun(
+        visit=row["visit"],
+        state=row["state"],
+        at_most=row["at_most"],
+        opened_at=row["opened_at"],
+        items=row["items"],
+        count=row["count"],
+        until=row["until"],
+        closed_at=row["opened_at"],
+        carried=row["carried"],
+    )
+
+
+def child_call_of(row: Row) -> ChildCall:
+    error = row["error"]
+    return ChildCall(
+        visit=row["visit"],
+        state=row["state"],
+        workflow=row["workflow"],
+        inputs=tuple(row["inputs"]),
+        opened_at=row["opened_at"],
+        version=row["version"],
+        failed=tuple(ChildFailure(one["index"], one["kind"], one["message"]) for one in row["failed"]),
+        result=row["result"],
+        error=None if error is None else ToolError(error["kind"], error["message"]),
+        closed_at=row["closed_at"],
+        carried=row["carried"],
+    )
+
+
+def settled_of(row: Row) -> Settled:
+    return Settled(row["done"], row["result"], row["by"])
+
+
 def signal_of(row: Row) -> Signal:
-    return Signal(row["id"], row["name"], row["payload"], row["received_at"])
+    sender = Actor(row["by"], None if row["scopes"] is None else frozenset(row["scopes"]))
+    return Signal(row["id"], row["name"], row["payload"], row["received_at"], sender)
 
 
 def pending_of(job: Job, attempts: Sequence[Row]) -> PendingAttempt | None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json, JsonObject
-    from stepladder.workflows.job import Attempt, Job, Signal
+    from stepladder.workflows.job import Attempt, Job, Signal, ToolCall
+    from stepladder.workflows.step import Settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class WorkflowRow:
     document: Json
     created_at: datetime
     retired: bool = False
+    paused_at: datetime | None = None
+    paused_by: str | None = None
 
 
 class Publication(StrEnum):
@@ -38,15 +41,24 @@ class Publication(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job that is to be written, and what stands beside the machine's memory of it."""
+    """A job that is to be written, and what stands beside the machine's memory of it.
+
+    ``variant`` is the hash of a changed document that it runs by, ``bulk`` the order of many replays that it is of,
+    and ``created`` what its first event says. Of an ``experiment`` it runs one ``sample`` by one ``arm``.
+    """
 
     job: Job
     workflow: str
     version: int
-    principal: str = "local"
     priority: int = 0
     metadata: JsonObject = field(default_factory=dict)
     replay_of: UUID | None = None
+    variant: str | None = None
+    bulk: UUID | None = None
+    created: JsonObject = field(default_factory=dict)
+    experiment: UUID | None = None
+    arm: str | None = None
+    sample: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,14 @@ class Submitted:
 @dataclass(frozen=True, slots=True)
 class KeyTaken:
     """Something else was submitted under the key. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A version that was asked for is retired. Nothing was written."""
+
+    workflow: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +115,25 @@ class PendingAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A job whose lease ``owner`` has just got, for ``lease_s`` seconds. Nothing is known of it yet but its fence."""
+
+    job_id: UUID
+    fence: int
+    owner: str
+    lease_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A job in one worker's hands, for ``lease_s`` seconds from ``claimed_at`` or from the last sign of life.
 
     ``claimed_at`` is the database's time, and ``fence`` the fencing token. ``known_signals`` counts all signals that
     the job had received when ``signals``, those not yet taken, were read; ``cancel_requested`` was read with them. A
     commit that lets go of the job compares both with what has come since, so that no wake-up is lost. ``taken_over``
-    says that another worker lost the job.
+    says that a worker lost the job since the machine last made a step. ``settled`` is what a person says of the call
+    that the job is in, and ``parent`` the job that called this one. ``variant`` is the hash of the changed document
+    that it runs by.
     """
 
     job: Job
@@ -116,6 +148,9 @@ class Claim:
     cancel_requested: bool = False
     pending: PendingAttempt | None = None
     taken_over: bool = False
+    settled: Settled | None = None
+    parent: UUID | None = None
+    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +169,26 @@ class Pulse(StrEnum):
     """The lease is held, and somebody asked for the job to end."""
     LOST = "lost"
     """Another worker has the job, or nobody: stop, and write nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """A call that a job waits for a person to settle, and what one has said of it that no worker has taken up yet."""
+
+    call: ToolCall
+    said: Settled | None = None
+
+
+class Settling(StrEnum):
+    """What became of a person's word on a call."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    """The same was said before."""
+    CONTRADICTED = "contradicted"
+    """Something else was said of this call before. Nothing was written."""
+    NOT_ASKED = "not_asked"
+    """The job does not wait for settlement, or not of the call that was named. Nothing was written."""
 
 
 class Receipt(StrEnum):

@@ -9,18 +9,31 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 from stepladder.models.ids import uuid7
-from stepladder.workflows.job import ToolCall, Turn, Wait
-from stepladder.workflows.step import Ask, Await, AwaitSettlement, Finished, Rest, RunTool
+from stepladder.models.records import Claim
+from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
+from stepladder.workflows.step import (
+    Ask,
+    Await,
+    AwaitChildren,
+    AwaitSettlement,
+    Finished,
+    Hold,
+    Resolve,
+    Rest,
+    RunTool,
+    Step,
+    TendChildren,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from stepladder.models.records import Claim, NewJob, Stamp
+    from stepladder.models.records import NewJob, Stamp
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.event import Event
-    from stepladder.workflows.job import Attempt, Message
-    from stepladder.workflows.step import Action, Step
+    from stepladder.workflows.job import Attempt, Job, Message
+    from stepladder.workflows.step import Action
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -54,12 +67,18 @@ def new_job(new: NewJob) -> dict[str, object]:
         "id": str(job.id),
         "lineage": str(job.lineage),
         "replay_of": None if new.replay_of is None else str(new.replay_of),
+        "variant": new.variant,
+        "bulk": None if new.bulk is None else str(new.bulk),
+        "experiment": None if new.experiment is None else str(new.experiment),
+        "arm": new.arm,
+        "sample": new.sample,
+        "created": json_text(new.created),
         "workflow": new.workflow,
         "version": new.version,
         "status": job.status,
         "input": json_text(job.input),
         "metadata": json_text(new.metadata),
-        "principal": new.principal,
+        "principal": plain(job.principal),
         "scopes": None if job.scopes is None else sorted(job.scopes),
         "priority": new.priority,
         "token_budget": job.token_budget,
@@ -68,12 +87,20 @@ def new_job(new: NewJob) -> dict[str, object]:
     }
 
 
-def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool) -> str:
+def carried_json(job: Job) -> str:
+    """The same for a job that was written just now, with what it takes over from another one. It is due at once."""
+    claim = Claim(job, "", 0, owner="", fence=0, lease_s=0, claimed_at=job.created_at)
+    step = Step(job, Rest(job.created_at), visits=job.visits, messages=job.transcript)
+    return step_json(claim, step, None, release=True)
+
+
+def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool, unless_paused: bool = False) -> str:
     """The parameter of ``hot.COMMIT``. ValueError where an attempt is opened without a stamp."""
     job = step.job
     record = {
         "job": str(job.id),
         "fence": claim.fence,
+        "unless_paused": unless_paused,
         "lease_s": claim.lease_s,
         "known_cancel": claim.cancel_requested,
         **_next(step.next, claim.known_signals, release=release),
@@ -93,6 +120,8 @@ def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool) -
         "opened": [] if step.opened is None else [_opened(step.opened, stamp)],
         "tool_calls": [_tool_call(visit) for visit in step.visits if isinstance(visit, ToolCall)],
         "waits": [_wait(visit) for visit in step.visits if isinstance(visit, Wait)],
+        "list_runs": [_list_run(visit) for visit in step.visits if isinstance(visit, ListRun)],
+        "child_calls": [_child_call(visit) for visit in step.visits if isinstance(visit, ChildCall)],
         "events": [_event(nth, event) for nth, event in enumerate(step.events, 1)],
         "taken": None if step.taken is None else str(step.taken),
     }
@@ -103,14 +132,16 @@ def _next(action: Action, known_signals: int, *, release: bool) -> dict[str, obj
     """Whether the worker keeps the job, when it is to be looked at again, and whether signals wake it before."""
     ends: dict[str, object] = {"final": False, "working": False, "keep": False, "wake_at": None, "known_signals": None}
     match action:
-        case Ask() | RunTool():
+        case Ask() | RunTool() | Resolve() | TendChildren():
             return ends | {"working": True, "keep": True}
         case Rest():
             return ends | {"keep": not release, "wake_at": _time(action.until)}
         case Await():
             return ends | {"wake_at": _time(action.wait.until), "known_signals": known_signals}
-        case AwaitSettlement():
+        case AwaitSettlement() | AwaitChildren():
             return ends | {"known_signals": known_signals}
+        case Hold():
+            return ends | {"working": True}
         case Finished():
             return ends | {"final": True}
         case _:
@@ -140,6 +171,7 @@ def _turn(turn: Turn) -> dict[str, object]:
         "outcome": turn.outcome,
         "action": plain(turn.action),
         "output": _json(turn.output),
+        "degraded": None if turn.degraded is None else json_text(turn.degraded.as_json()),
         "carried": turn.carried,
         "opened_at": _time(turn.opened_at),
         "closed_at": _time(turn.closed_at),
@@ -165,6 +197,7 @@ def _judged(attempt: Attempt) -> dict[str, object]:
         "rung_semantic": rungs.semantic,
         "errors": _violations(verdict.errors),
         "observed": _violations(verdict.observed),
+        "schema_known_bad": verdict.schema_known_bad,
         "prompt_tokens": None if usage is None else usage.prompt_tokens,
         "completion_tokens": None if usage is None else usage.completion_tokens,
     }
@@ -201,6 +234,9 @@ def _tool_call(call: ToolCall) -> dict[str, object]:
         "effect": call.effect,
         "arguments": json_text(call.arguments),
         "key": call.key,
+        "runs": call.runs,
+        "failed": call.failed,
+        "lost": call.lost,
         "result": _json(call.result),
         "error": None if call.error is None else json_text({"kind": call.error.kind, "message": call.error.message}),
         "carried": call.carried,
@@ -217,6 +253,8 @@ def _wait(wait: Wait) -> dict[str, object]:
         "wait_id": str(wait.wait_id),
         "show": _json(wait.show),
         "frozen": json_text(wait.frozen),
+        "by_other": wait.by_other,
+        "scopes": list(wait.scopes),
         "until": _time(wait.until),
         "payload": _json(wait.payload),
         "signal_id": None if wait.signal_id is None else str(wait.signal_id),
@@ -224,6 +262,36 @@ def _wait(wait: Wait) -> dict[str, object]:
         "carried": wait.carried,
         "opened_at": _time(wait.opened_at),
         "closed_at": _time(wait.closed_at),
+    }
+
+
+def _list_run(run: ListRun) -> dict[str, object]:
+    return {
+        "visit": run.visit,
+        "state": run.state,
+        "at_most": run.at_most,
+        "items": _json(run.items),
+        "count": run.count,
+        "until": run.until,
+        "carried": run.carried,
+        "opened_at": _time(run.opened_at),
+    }
+
+
+def _child_call(call: ChildCall) -> dict[str, object]:
+    failed = [{"index": one.index, "kind": one.kind, "message": one.message} for one in call.failed]
+    return {
+        "visit": call.visit,
+        "state": call.state,
+        "workflow": call.workflow,
+        "version": call.version,
+        "inputs": json_text(call.inputs),
+        "failed": json_text(failed),
+        "result": _json(call.result),
+        "error": None if call.error is None else json_text({"kind": call.error.kind, "message": call.error.message}),
+        "carried": call.carried,
+        "opened_at": _time(call.opened_at),
+        "closed_at": _time(call.closed_at),
     }
 
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 import psycopg
 
-from stepladder.models import hot, intake
-from stepladder.models.load import encode_raw, job_of, pending_of, signal_of
+from stepladder.models import fair, hot, intake
+from stepladder.models.load import encode_raw, job_of, pending_of, settled_of, signal_of
+from stepladder.models.outside import Outside
 from stepladder.models.records import (
     Claim,
-    Inbox,
     KeyTaken,
     NewJob,
     Publication,
     Pulse,
-    Receipt,
+    Retired,
     Submitted,
+    Taken,
     WorkflowRow,
 )
-from stepladder.models.rows import json_text, new_job, plain, step_json
+from stepladder.models.rows import json_text, new_job, step_json
+from stepladder.models.variants import find_variant, keep_variant, write_jobs
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.event import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -41,20 +44,24 @@ KEYS_KEPT_S = 24 * 3600.0
 """For how long a submission under a key is known again."""
 
 
-class Store:
+class Store(Outside):
     """Writes to an opened ``Database``. Any method raises ``UnreachableError`` when the connection breaks.
 
     Nobody knows then whether the write took place: let go of the job, and claim it again.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    @property
+    def database(self) -> Database:
+        return self._database
 
     # Workflows ------------------------------------------------------------------------------------------------------
 
     async def publish(self, name: str, version: int, hash: str, document: Json) -> Publication:  # noqa: A002 -- the word
         """Writes a definition under its name and version, once. ``hash`` says which definitions are the same."""
+        limits = document.get("limits") if isinstance(document, Mapping) else None
+        most = limits.get("max_in_flight") if isinstance(limits, Mapping) else None
         published = {"name": name, "version": version, "hash": hash, "document": json_text(document)}
+        published |= {"max_in_flight": most}
         if await self._database.write(_PUBLISH, published):
             return Publication.PUBLISHED
         row = await self._database.row(_WORKFLOW, {"name": name, "version": version})
@@ -65,6 +72,14 @@ class Store:
         """The definition under that name and version; without a version, the highest that is not retired."""
         row = await self._database.row(_WORKFLOW, {"name": name, "version": version})
         return None if row is None else WorkflowRow(**row)
+
+    async def keep_variant(self, hash: str, base: tuple[str, int], document: Json, changes: JsonObject) -> None:  # noqa: A002 -- the word
+        """Keeps a changed document by its hash, once; ``base`` is the version that it was made from."""
+        await keep_variant(self._database, hash, base, document, changes)
+
+    async def variant(self, hash: str) -> Json:  # noqa: A002 -- the word
+        """A changed document. Raises ``LookupError`` where there is none."""
+        return await find_variant(self._database, hash)
 
     async def keep_schemas(self, schemas: Mapping[str, Json]) -> None:
         """Keeps output schemas by their hash, so that a request can be built again when a tool's schema has changed.
@@ -82,28 +97,32 @@ class Store:
         workflow: str,
         version: int,
         *,
-        principal: str = "local",
         priority: int = 0,
         metadata: JsonObject | None = None,
         replay_of: UUID | None = None,
     ) -> UUID:
         """Writes a new job, with an ``uuid7()`` as its id, and its first event, ``job_created``. It is due at once.
 
-        A job of higher ``priority`` is claimed first. Raises ``BadInputError`` for metadata that PostgreSQL cannot
-        hold as ``jsonb`` (NUL in a text).
+        A job of higher ``priority`` is claimed first. Raises ``BadInputError`` for a version that is retired, and for
+        metadata that PostgreSQL cannot hold as ``jsonb`` (NUL in a text).
         """
-        await self.submit_many([NewJob(job, workflow, version, principal, priority, metadata or {}, replay_of)])
+        new = NewJob(job, workflow, version, priority, metadata or {}, replay_of)
+        if isinstance(await self.submit_many([new]), Retired):
+            raise BadInputError(f"version {version} of workflow {workflow} is retired", remedy="name another one")
         return job.id
 
-    async def submit_many(self, jobs: Sequence[NewJob], key: SubmissionKey | None = None) -> Submitted | KeyTaken:
+    async def submit_many(
+        self, jobs: Sequence[NewJob], key: SubmissionKey | None = None
+    ) -> Submitted | KeyTaken | Retired:
         """Writes new jobs as ``submit`` does, all of them or none. Under a ``key`` they are written once.
 
         The same key and fingerprint again give the jobs of the first time, for ``KEYS_KEPT_S``; of several at once,
-        one writes, and the others wait for it.
+        one writes, and the others wait for it. Of a version that is retired only replays are written.
         """
         try:
-            row = await self._database.row(
-                intake.SUBMIT,
+            row = await write_jobs(
+                self._database,
+                jobs,
                 {
                     "jobs": json_text([new_job(job) for job in jobs]),
                     "job_ids": [new.job.id for new in jobs],
@@ -118,9 +137,13 @@ class Store:
             raise BadInputError(
                 "The job's metadata hold a character that cannot be stored.", remedy="Take \\u0000 out of them."
             ) from None
+        if key is None and row is not None and row["refused"] is not None:
+            return Retired(*row["refused"])
         if key is None or row is None or row["written"] or not jobs:
             return Submitted(tuple(new.job.id for new in jobs))
         known = await self.submitted(key)
+        if known is None and row["refused"] is not None:
+            return Retired(*row["refused"])
         if known is None:  # the other one's key came to its end just now
             return await self.submit_many(jobs, key)
         return known
@@ -134,16 +157,39 @@ class Store:
         return Submitted(tuple(row["job_ids"]), again=True) if row["fingerprint"] == key.fingerprint else KeyTaken()
 
     async def claim(self, owner: str, lease_s: float, job_id: UUID | None = None) -> Claim | None:
-        """Takes a job that is due and in nobody's hands: the one named, or else the first by priority and time.
+        """Takes a job that is due and in nobody's hands: the one named, or else the one that ``take`` gives.
 
         One statement takes the lease and raises the fencing token, so that of two workers one wins. None if there is
-        nothing to take. ``owner`` names the worker, for people.
+        nothing to take. ``owner`` names the worker, for people. Bounds on jobs in hand do not keep back the one named.
         """
-        statement = hot.CLAIM_NEXT if job_id is None else hot.CLAIM_ONE
+        if job_id is None:
+            found = await self.take(owner, lease_s)
+            return await self.load(found[0]) if found else None
         async with self._database.connection() as connection:
-            cursor = await connection.execute(statement, {"owner": owner, "lease_s": lease_s, "job": job_id})
+            cursor = await connection.execute(hot.CLAIM_ONE, {"owner": owner, "lease_s": lease_s, "job": job_id})
             row = await cursor.fetchone()
             return None if row is None else await _load(connection, row, owner, lease_s)
+
+    async def take(self, owner: str, lease_s: float, most: int = 1) -> list[Taken]:
+        """Takes up to ``most`` jobs that are due and in nobody's hands, in the order and within the bounds of ``fair``.
+
+        There may be more to take unless it gives none. Each is to be ``load``ed next.
+        """
+        parameters = {"owner": owner, "lease_s": lease_s, "most": min(most, fair.MOST)}
+        rows = await self._database.locked(fair.LOCK, fair.TAKE_DUE, parameters)
+        return [Taken(row["id"], row["fence"], owner, lease_s) for row in rows]
+
+    async def load(self, taken: Taken) -> Claim | None:
+        """The claim to a job that was taken; None if it is in other hands by now."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(fair.TAKEN, {"job": taken.job_id, "fence": taken.fence})
+            row = await cursor.fetchone()
+            return None if row is None else await _load(connection, row, taken.owner, taken.lease_s)
+
+    async def put_back(self, taken: Taken) -> None:
+        """Lets go of a job that was taken and not begun. It is due at once."""
+        held = {"job": taken.job_id, "fence": taken.fence, "known_signals": 0, "known_cancel": False, "due_at": None}
+        await self._database.write(hot.RELEASE, held)
 
     async def arrived(
         self, claim: Claim, attempt: Attempt, arrival: Arrival, *, ttft_ms: float | None, duration_ms: float
@@ -185,16 +231,36 @@ class Store:
                 assert_never(arrival)
         return await self._database.row(hot.ARRIVED, common | came) is not None
 
-    async def commit(self, claim: Claim, step: Step, stamp: Stamp | None = None, *, release: bool = True) -> bool:
+    async def commit(
+        self,
+        claim: Claim,
+        step: Step,
+        stamp: Stamp | None = None,
+        *,
+        release: bool = True,
+        unless_paused: bool = False,
+    ) -> bool:
         """Writes a step, whole or, if the job is in other hands, not at all: then it answers False.
 
         ``stamp`` goes with ``step.opened``. To ask or to run a tool keeps the job and renews the lease; to wait or to
         finish lets go of it, and so does a rest unless ``release`` is False. A job that was let go of is due again
         when its time comes, when a signal comes that ``claim`` does not know (not for a rest), or when somebody asks
-        for it to end.
+        for it to end. ``unless_paused`` writes nothing, and answers False, where the job or its workflow is paused.
+
+        False, too, and the job is let go of, where another job of its lineage has begun the same irreversible call.
         """
-        parameter = step_json(claim, step, stamp, release=release)
-        return await self._database.row(hot.COMMIT, {"step": parameter}) is not None
+        parameter = step_json(claim, step, stamp, release=release, unless_paused=unless_paused)
+        try:
+            return await self._database.row(hot.COMMIT, {"step": parameter}) is not None
+        except psycopg.errors.UniqueViolation as error:
+            if error.diag.constraint_name != hot.ONCE:
+                raise
+            await self.release(claim)
+            return False
+
+    async def holds(self, claim: Claim) -> bool:
+        """Whether the job is still in this worker's hands."""
+        return await self._database.row(hot.HOLDS, {"job": claim.job.id, "fence": claim.fence}) is not None
 
     async def heartbeat(self, claim: Claim, lease_s: float | None = None) -> Pulse:
         """Renews the lease, for as long as it was taken for unless ``lease_s`` says otherwise."""
@@ -203,6 +269,12 @@ class Store:
         if row is None:
             return Pulse.LOST
         return Pulse.CANCELLING if row["cancel_requested"] else Pulse.HELD
+
+    async def heartbeats(self, claims: Sequence[Claim], lease_s: float) -> dict[UUID, Pulse]:
+        """Renews many leases in one statement. A job that is missing is lost, or was locked: ask for it alone."""
+        held = {"jobs": [claim.job.id for claim in claims], "fences": [claim.fence for claim in claims]}
+        rows = await self._database.rows(hot.HEARTBEATS, held | {"lease_s": lease_s}, vital=True)
+        return {row["id"]: Pulse.CANCELLING if row["cancel_requested"] else Pulse.HELD for row in rows}
 
     async def release(self, claim: Claim, due_at: datetime | None = None) -> bool:
         """Hands a job back with its work unfinished; it is due at ``due_at``, or at once. False if it was not held."""
@@ -215,78 +287,25 @@ class Store:
         }
         return await self._database.row(hot.RELEASE, held) is not None
 
-    # From outside ---------------------------------------------------------------------------------------------------
-
-    async def signal(self, job_id: UUID, signal_id: UUID, name: str, payload: Json) -> Receipt:
-        """Keeps a signal for the job, once by its id, and wakes the job if it waits."""
-        row = await self._database.row(
-            intake.SIGNAL, {"job": job_id, "id": signal_id, "name": plain(name), "payload": json_text(payload)}
-        )
-        match row:
-            case {"kept": True}:
-                return Receipt.ACCEPTED
-            case {"seen": True}:
-                return Receipt.DUPLICATE
-            case {"known": True}:
-                return Receipt.FINAL
-            case _:
-                return Receipt.UNKNOWN
-
-    async def pending_signals(self, job_id: UUID) -> Inbox:
-        """The signals that nobody has taken, oldest first."""
-        async with self._database.connection() as connection:
-            # The count first: a signal that slips in between is then seen twice, and never missed.
-            count = await (await connection.execute(hot.SIGNALS_RECEIVED, {"job": job_id})).fetchone()
-            rows = await (await connection.execute(hot.SIGNALS, {"job": job_id})).fetchall()
-        return Inbox(0 if count is None else count["signals_received"], tuple(signal_of(row) for row in rows))
-
-    async def request_cancel(self, job_id: UUID) -> Receipt:
-        """Asks for the job to end. Its worker learns of it with a heartbeat; in nobody's hands it is due at once."""
-        match await self._database.row(intake.CANCEL, {"job": job_id}):
-            case {"asked": True}:
-                return Receipt.ACCEPTED
-            case {"known": True}:
-                return Receipt.FINAL
-            case _:
-                return Receipt.UNKNOWN
-
-    async def sent_signal(self, job_id: UUID, signal_id: UUID) -> tuple[str, Json] | None:
-        """The name and the payload of a signal that came under this id."""
-        row = await self._database.row(intake.SIGNAL_SENT, {"job": job_id, "id": signal_id})
-        return None if row is None else (row["name"], row["payload"])
-
-    async def pause(self, job_id: UUID, by: str) -> Receipt:
-        """Pauses a job, in the name of ``by``: nobody claims it. A worker that has it finishes the attempt under way.
-
-        Its deadline stands still. ``FINAL`` if it has ended or is being cancelled.
-        """
-        return await self._switch(intake.PAUSE, EventKind.JOB_PAUSED, job_id, by)
-
-    async def unpause(self, job_id: UUID, by: str) -> Receipt:
-        """Lets a paused job go on where it was. ``DUPLICATE`` if it was not paused."""
-        return await self._switch(intake.UNPAUSE, EventKind.JOB_UNPAUSED, job_id, by)
-
-    async def _switch(self, statement: str, kind: EventKind, job_id: UUID, by: str) -> Receipt:
-        match await self._database.row(statement, {"job": job_id, "kind": kind, "data": json_text({"by": by})}):
-            case {"done": True}:
-                return Receipt.ACCEPTED
-            case {"already": True}:
-                return Receipt.DUPLICATE
-            case {"known": True}:
-                return Receipt.FINAL
-            case _:
-                return Receipt.UNKNOWN
-
 
 async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s: float) -> Claim:
     """The claimed job. Nobody else may write to it, so that it is read in several statements, sent in one go."""
     async with connection.pipeline():
-        cursors = [
-            await connection.execute(statement, {"job": row["id"]})
-            for statement in (hot.TURNS, hot.ATTEMPTS, hot.TOOL_CALLS, hot.WAITS, hot.MESSAGES, hot.SIGNALS)
-        ]
-    turns, attempts, tool_calls, waits, messages, signals = [await cursor.fetchall() for cursor in cursors]
-    job = job_of(row, turns=turns, attempts=attempts, tool_calls=tool_calls, waits=waits, messages=messages)
+        cursors = [await connection.execute(statement, {"job": row["id"]}) for statement in _READ]
+    turns, attempts, tool_calls, waits, list_runs, child_calls, messages, signals, said, spent = [
+        await cursor.fetchall() for cursor in cursors
+    ]
+    job = job_of(
+        row,
+        turns=turns,
+        attempts=attempts,
+        tool_calls=tool_calls,
+        waits=waits,
+        list_runs=list_runs,
+        child_calls=child_calls,
+        messages=messages,
+        spent=spent,
+    )
     return Claim(
         job=job,
         workflow=row["workflow"],
@@ -300,17 +319,42 @@ async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s
         cancel_requested=row["cancel_requested"],
         pending=pending_of(job, attempts),
         taken_over=row["taken_over"],
+        parent=row["parent"],
+        variant=row["variant"],
+        settled=next((settled_of(one) for one in said if job.open and one["visit"] == job.open.visit), None),
     )
 
 
+_READ = (
+    hot.TURNS,
+    hot.ATTEMPTS,
+    hot.TOOL_CALLS,
+    hot.WAITS,
+    hot.LIST_RUNS,
+    hot.CHILD_CALLS,
+    hot.MESSAGES,
+    hot.SIGNALS,
+    hot.SETTLEMENTS,
+    hot.SPENT,
+)
+
 _PUBLISH = """
-INSERT INTO workflows (name, version, hash, document)
-VALUES (%(name)s, %(version)s, %(hash)s, %(document)s::json)
+WITH others AS (
+    SELECT paused_at, paused_by, paused_whole FROM workflows WHERE name = %(name)s FOR SHARE
+), whole AS (
+    SELECT * FROM others WHERE paused_whole LIMIT 1
+)
+INSERT INTO workflows (name, version, hash, document, max_in_flight, paused_at, paused_by, paused_whole)
+SELECT
+    %(name)s, %(version)s, %(hash)s, %(document)s::json,
+    %(max_in_flight)s::int, whole.paused_at, whole.paused_by,
+    COALESCE(whole.paused_whole, false)
+FROM (SELECT) AS one LEFT JOIN whole ON true
 ON CONFLICT (name, version) DO NOTHING
 """
 
 _WORKFLOW = """
-SELECT name, version, hash, document, created_at, retired FROM workflows
+SELECT name, version, hash, document, created_at, retired, paused_at, paused_by FROM workflows
 WHERE name = %(name)s AND (version = %(version)s::int OR %(version)s::int IS NULL AND NOT retired)
 ORDER BY version DESC LIMIT 1
 """

@@ -1,21 +1,33 @@
-"""The read service, continued: the tools that a job ran, and the signals that it waited for."""
+"""The read service, continued: the tools and jobs that a job ran, and the signals that it waited for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepladder.models.load import wait_of
-from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import ToolCall, ToolError
+from stepladder.models.hot import CHILD_CALLS
+from stepladder.models.load import child_call_of, tool_call_of, wait_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from datetime import datetime
     from uuid import UUID
 
     from stepladder.models.database import Database
-    from stepladder.workflows.job import Wait
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import ChildCall, ToolCall, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRecord:
+    """A signal that came, and when a wait took it, if one did."""
+
+    id: UUID
+    name: str
+    payload: Json
+    by: str
+    received_at: datetime
+    taken_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,8 @@ class Course:
     turn_visits: Mapping[int, int]
     calls: tuple[ToolCall, ...]
     waits: tuple[Wait, ...]
+    child_calls: tuple[ChildCall, ...] = ()
+    signals: tuple[SignalRecord, ...] = ()
 
 
 class Visits:
@@ -38,34 +52,34 @@ class Visits:
         turns = await self._database.rows(_TURNS, {"job": job_id})
         calls = await self._database.rows(_CALLS, {"job": job_id})
         waits = await self._database.rows(_WAITS, {"job": job_id})
+        child_calls = await self._database.rows(CHILD_CALLS, {"job": job_id})
+        signals = await self._database.rows(_SIGNALS, {"job": job_id})
         return Course(
             {row["ordinal"]: row["visit"] for row in turns},
-            tuple(_call(row) for row in calls),
+            tuple(tool_call_of(row) for row in calls),
             tuple(wait_of(row) for row in waits),
+            tuple(child_call_of(row) for row in child_calls),
+            tuple(SignalRecord(**row) for row in signals),
         )
-
-
-def _call(row: Mapping[str, Any]) -> ToolCall:
-    error = row["error"]
-    return ToolCall(
-        **{
-            **row,
-            "effect": Effect(row["effect"]),
-            "error": None if error is None else ToolError(error["kind"], error["message"]),
-        }
-    )
 
 
 _TURNS = """
 SELECT ordinal, visit FROM turns WHERE job_id = %(job)s
 """
 
+_SIGNALS = """
+SELECT id, name, payload, by, received_at, taken_at FROM signals
+WHERE job_id = %(job)s ORDER BY received_at, id
+"""
+
 _CALLS = """
-SELECT visit, state, tool, effect, arguments, key, result, error, carried, opened_at, closed_at
+SELECT visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at, closed_at
 FROM tool_calls WHERE job_id = %(job)s ORDER BY visit
 """
 
 _WAITS = """
-SELECT visit, state, signal, wait_id, show, frozen, until, payload, signal_id, action, carried, opened_at, closed_at
+SELECT
+    visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action, carried,
+    opened_at, closed_at
 FROM waits WHERE job_id = %(job)s ORDER BY visit
 """

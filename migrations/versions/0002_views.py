@@ -7,16 +7,57 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-JOB_OVERVIEW = """
+# The price that held when the attempt was asked: its model's own, or else that of every other model.
+PRICE = """
+    FROM prices
+    WHERE prices.model IN (attempts.model, '*')
+        AND prices.since <= attempts.started_at AND (prices.until IS NULL OR attempts.started_at < prices.until)
+    ORDER BY prices.model = '*' LIMIT 1
+"""
+TOTAL = """
+    CASE
+        WHEN count(*) FILTER (WHERE prompt_tokens IS NOT NULL AND cost IS NULL) = 0 AND min(currency) = max(currency)
+        THEN trim_scale(sum(cost))
+    END
+"""
+
+JOB_OVERVIEW = f"""
 SELECT
     jobs.id AS job_id, workflow, version,
     CASE WHEN paused_at IS NOT NULL AND finished_at IS NULL THEN 'paused' ELSE status END AS status,
     state, waiting_for, failure, failure_detail, input, result,
     turn_count, (SELECT count(*) FROM attempts WHERE attempts.job_id = jobs.id) AS attempts, tokens, token_budget,
     priority, principal, metadata, created_at, started_at, finished_at, deadline_at, wake_at, lease_owner, lease_until,
-    replay_of, lineage, paused_at, event_count
+    replay_of, lineage, paused_at, held_at IS NOT NULL AND finished_at IS NULL AS workflow_paused, event_count,
+    cancel_requested, parent, parent_visit, parent_index, depth, variant, bulk,
+    (
+        SELECT {TOTAL}
+        FROM attempts
+            LEFT JOIN LATERAL (
+                SELECT
+                    currency,
+                    (attempts.prompt_tokens * prompt + attempts.completion_tokens * completion) * 0.000001 AS cost
+                {PRICE}
+            ) AS priced ON true
+        WHERE attempts.job_id = jobs.id
+    ) AS cost,
+    (
+        SELECT json_object_agg(turns.state, turns.degraded ORDER BY turns.state)
+        FROM turns
+        WHERE turns.job_id = jobs.id AND turns.degraded IS NOT NULL AND NOT EXISTS (
+            SELECT FROM turns AS later
+            WHERE later.job_id = turns.job_id AND later.state = turns.state AND later.ordinal > turns.ordinal
+                AND later.closed_at IS NOT NULL
+        )
+    ) AS degraded,
+    hold_at, hold_by, raw_gone_at, events_gone_at,
+    (
+        SELECT CASE WHEN min(currency) = max(currency) THEN min(currency) END
+        FROM attempts CROSS JOIN LATERAL (SELECT currency {PRICE}) AS priced
+        WHERE attempts.job_id = jobs.id
+    ) AS currency
 FROM jobs
-"""
+"""  # noqa: S608 -- constants
 
 TURN_OUTCOMES = """
 SELECT
@@ -26,12 +67,12 @@ SELECT
     ) AS attempts,
     turns.output, turns.opened_at AS started_at, turns.closed_at AS finished_at,
     -- promised up to here
-    turns.carried, turns.question, turns.schema_hash
+    turns.carried, turns.question, turns.schema_hash, turns.degraded
 FROM turns JOIN jobs ON jobs.id = turns.job_id
 """
 
 # The first token comes at ttft_ms, and each of the others a tpot_ms later.
-ATTEMPT_OUTCOMES = """
+ATTEMPT_OUTCOMES = f"""
 SELECT
     attempts.job_id, attempts.turn, attempts.ordinal AS attempt, attempts.outcome, attempts.cause,
     attempts.rung_termination, attempts.rung_parse, attempts.rung_schema, attempts.rung_semantic, attempts.errors,
@@ -45,38 +86,90 @@ SELECT
     attempts.request_id, attempts.content, attempts.raw, attempts.started_at,
     -- promised up to here
     attempts.id AS attempt_id, jobs.workflow, jobs.version, turns.state, attempts.observed, attempts.raw_encoding,
-    attempts.note, attempts.lost_detail, attempts.arrived_at, attempts.judged_at
+    attempts.note, attempts.lost_detail, attempts.arrived_at, attempts.judged_at, attempts.schema_known_bad,
+    (
+        SELECT
+            trim_scale((attempts.prompt_tokens * prompt + attempts.completion_tokens * completion) * 0.000001)
+        {PRICE}
+    ) AS cost,
+    stepladder_broken(attempts.errors, attempts.observed) AS broken
 FROM attempts
     JOIN turns ON turns.job_id = attempts.job_id AND turns.ordinal = attempts.turn
     JOIN jobs ON jobs.id = attempts.job_id
-"""
+"""  # noqa: S608 -- constants
 
-FAILURE_RATES = """
+# Joined to many attempts at once, the few prices cost next to nothing.
+FAILURE_RATES = f"""
 WITH judged AS (
     SELECT
         jobs.workflow, jobs.version, date_trunc('hour', attempts.started_at, 'UTC') AS hour, attempts.outcome,
-        attempts.rung_schema, attempts.rung_semantic,
+        attempts.cause, attempts.rung_schema, attempts.rung_semantic,
         attempts.ordinal = min(attempts.ordinal) FILTER (WHERE attempts.outcome <> 'transport')
-            OVER (PARTITION BY attempts.job_id, attempts.turn) AS first_answer
-    FROM attempts JOIN jobs ON jobs.id = attempts.job_id
-    WHERE attempts.outcome IS NOT NULL
+            OVER (PARTITION BY attempts.job_id, attempts.turn) AS first_answer,
+        attempts.prompt_tokens, attempts.completion_tokens,
+        (
+            attempts.prompt_tokens * COALESCE(own.prompt, other.prompt)
+            + attempts.completion_tokens * COALESCE(own.completion, other.completion)
+        ) * 0.000001 AS cost,
+        COALESCE(own.currency, other.currency) AS currency
+    FROM attempts
+        JOIN jobs ON jobs.id = attempts.job_id
+        LEFT JOIN prices AS own ON own.model = attempts.model
+            AND own.since <= attempts.started_at AND (own.until IS NULL OR attempts.started_at < own.until)
+        LEFT JOIN prices AS other ON other.model = '*'
+            AND other.since <= attempts.started_at AND (other.until IS NULL OR attempts.started_at < other.until)
+    WHERE attempts.outcome IS NOT NULL AND jobs.experiment IS NULL
+), counted AS (
+    SELECT
+        workflow, version, hour, count(*) AS attempts,
+        count(*) FILTER (WHERE outcome = 'valid') AS valid,
+        count(*) FILTER (WHERE outcome = 'transport') AS transport,
+        count(*) FILTER (WHERE outcome = 'truncation') AS truncation,
+        count(*) FILTER (WHERE outcome = 'schema_rejected') AS schema_rejected,
+        count(*) FILTER (WHERE outcome = 'request_rejected') AS request_rejected,
+        count(*) FILTER (WHERE outcome = 'refused') AS refused,
+        count(*) FILTER (WHERE outcome = 'empty') AS empty,
+        count(*) FILTER (WHERE outcome = 'parse_failure') AS parse_failure,
+        count(*) FILTER (WHERE outcome = 'schema_violation') AS schema_violation,
+        count(*) FILTER (WHERE outcome = 'semantic') AS semantic,
+        round(avg((rung_schema = 'passed')::int) FILTER (WHERE first_answer), 4) AS first_pass_format,
+        round(avg((rung_semantic = 'passed')::int) FILTER (WHERE rung_schema = 'passed'), 4) AS semantic_pass,
+        count(*) FILTER (WHERE outcome <> 'transport')::numeric AS answers,
+        count(*) FILTER (WHERE outcome = 'empty' AND cause = 'no_content') AS zero_token,
+        COALESCE(sum(prompt_tokens), 0) AS prompt_tokens, COALESCE(sum(completion_tokens), 0) AS completion_tokens,
+        {TOTAL} AS cost,
+        CASE WHEN min(currency) = max(currency) THEN min(currency) END AS currency
+    FROM judged
+    GROUP BY workflow, version, hour
 )
 SELECT
-    workflow, version, hour, count(*) AS attempts,
-    count(*) FILTER (WHERE outcome = 'valid') AS valid,
-    count(*) FILTER (WHERE outcome = 'transport') AS transport,
-    count(*) FILTER (WHERE outcome = 'truncation') AS truncation,
-    count(*) FILTER (WHERE outcome = 'schema_rejected') AS schema_rejected,
-    count(*) FILTER (WHERE outcome = 'request_rejected') AS request_rejected,
-    count(*) FILTER (WHERE outcome = 'refused') AS refused,
-    count(*) FILTER (WHERE outcome = 'empty') AS empty,
-    count(*) FILTER (WHERE outcome = 'parse_failure') AS parse_failure,
-    count(*) FILTER (WHERE outcome = 'schema_violation') AS schema_violation,
-    count(*) FILTER (WHERE outcome = 'semantic') AS semantic,
-    round(avg((rung_schema = 'passed')::int) FILTER (WHERE first_answer), 4) AS first_pass_format,
-    round(avg((rung_semantic = 'passed')::int) FILTER (WHERE rung_schema = 'passed'), 4) AS semantic_pass
-FROM judged
-GROUP BY workflow, version, hour
+    workflow, version, hour, attempts, valid, transport, truncation, schema_rejected, request_rejected, refused, empty,
+    parse_failure, schema_violation, semantic, first_pass_format, semantic_pass,
+    -- promised up to here
+    round(valid / NULLIF(answers, 0), 4) AS validity_rate,
+    round(truncation / NULLIF(answers, 0), 4) AS truncation_rate,
+    round(zero_token / NULLIF(answers, 0), 4) AS zero_token_rate,
+    round(transport::numeric / attempts, 4) AS transport_rate,
+    zero_token, prompt_tokens, completion_tokens,
+    round((prompt_tokens + completion_tokens)::numeric / NULLIF(valid, 0), 1) AS tokens_per_usable,
+    cost, trim_scale(round(cost / NULLIF(valid, 0), 12)) AS cost_per_usable, currency
+FROM counted
+"""  # noqa: S608 -- constants
+
+# Turns that were closed, and so are counted once and for all. What a replay carried over was never asked.
+ATTEMPTS_PER_TURN = """
+SELECT
+    workflow, version, hour, attempts, count(*) AS turns, count(*) FILTER (WHERE outcome = 'valid') AS accepted
+FROM (
+    SELECT
+        jobs.workflow, jobs.version, date_trunc('hour', turns.closed_at, 'UTC') AS hour, turns.outcome,
+        (
+            SELECT count(*) FROM attempts WHERE attempts.job_id = turns.job_id AND attempts.turn = turns.ordinal
+        ) AS attempts
+    FROM turns JOIN jobs ON jobs.id = turns.job_id
+    WHERE turns.closed_at IS NOT NULL AND NOT turns.carried AND jobs.experiment IS NULL
+) AS closed
+GROUP BY workflow, version, hour, attempts
 """
 
 VIEWS = {
@@ -84,11 +177,23 @@ VIEWS = {
     "turn_outcomes": TURN_OUTCOMES,
     "attempt_outcomes": ATTEMPT_OUTCOMES,
     "failure_rates": FAILURE_RATES,
+    "attempts_per_turn": ATTEMPTS_PER_TURN,
 }
 
 COMMENTS = {
     "VIEW job_overview": "One row a job.",
+    "COLUMN job_overview.parent": "The job that called this one, in its visit parent_visit, as child parent_index.",
+    "COLUMN job_overview.variant": "Where the job runs by a changed document: its hash, as in the table variants.",
+    "COLUMN job_overview.bulk": "The order of many replays that the job is of.",
+    "COLUMN job_overview.hold_at": "Since when retention is to leave the job alone, by the word of hold_by.",
+    "COLUMN job_overview.raw_gone_at": "When retention took the raw answers away; events_gone_at: the history.",
     "VIEW turn_outcomes": "One row a turn. An open turn has no outcome yet.",
+    "COLUMN job_overview.degraded": (
+        "What was kept of states whose last turn was given up, as {STATE: {value, lost, attempt, outcome}}: no output."
+    ),
+    "COLUMN turn_outcomes.degraded": (
+        "Where the document says degrade: what was kept when the turn was given up, and all that is lost. No output."
+    ),
     "VIEW attempt_outcomes": "One row a request to the engine. One in flight has no outcome yet.",
     "COLUMN attempt_outcomes.content": "The completion, byte for byte: convert_from(content, 'UTF8') shows it.",
     "COLUMN attempt_outcomes.raw": (
@@ -96,11 +201,34 @@ COMMENTS = {
         " SELECT encode(raw, 'base64') ..., then base64 -d | gunzip."
     ),
     "COLUMN attempt_outcomes.errors": "A list of {pointer, reason, source}; source is the keyword or the rule.",
+    "COLUMN attempt_outcomes.schema_known_bad": (
+        "Judged knowing that the engine refused this schema while it answered a known-good one."
+    ),
     "COLUMN attempt_outcomes.tpot_ms": "Time for each token after the first.",
-    "VIEW failure_rates": "Judged attempts by workflow, version and hour (UTC) in which they were asked.",
+    "COLUMN attempt_outcomes.broken": (
+        "What the answer broke: keywords of the schema, ids of rules, observed ones among them. Found by an index:"
+        " broken @> '{total}'."
+    ),
+    "VIEW failure_rates": (
+        "Judged attempts by workflow, version and hour (UTC) in which they were asked, experiments apart."
+    ),
     "COLUMN failure_rates.first_pass_format": (
         "Of the first answers that a turn was given, the share that kept to the schema."
     ),
+    "COLUMN attempt_outcomes.cost": (
+        "By the price of STEPLADDER_PRICES that held when it was asked. Null where there was none, or the engine told"
+        " no tokens."
+    ),
+    "COLUMN job_overview.cost": "Of all its attempts; null where the price of one is not known, or currencies differ.",
+    "COLUMN failure_rates.validity_rate": "Of the answers that arrived, the share that was accepted.",
+    "COLUMN failure_rates.truncation_rate": "Of the answers that arrived, the share that was cut off.",
+    "COLUMN failure_rates.zero_token_rate": (
+        "Of the answers that arrived, the share with nothing in them: outcome empty, cause no_content."
+    ),
+    "COLUMN failure_rates.transport_rate": "Of all attempts, the share of which no complete answer arrived.",
+    "COLUMN failure_rates.cost": "Of all attempts; null where the price of one is not known, or currencies differ.",
+    "COLUMN failure_rates.cost_per_usable": "The cost of all attempts, retries included, for each answer accepted.",
+    "VIEW attempts_per_turn": "How many turns took how many attempts, by workflow, version and hour (UTC) of the end.",
     "COLUMN failure_rates.semantic_pass": "Of the answers that kept to the schema, the share that broke no rule.",
 }
 

@@ -169,6 +169,15 @@ async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(benc
         "workflows",
         "output_schemas",
         "idempotency_keys",
+        "prices",
+        "principal_bounds",
+        "engine_shares",
+        "settlements",
+        "list_runs",
+        "child_calls",
+        "variants",
+        "bulks",
+        "experiments",
     }
 
 

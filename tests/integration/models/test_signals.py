@@ -107,7 +107,8 @@ async def test_a_signal_that_is_being_written_while_the_job_begins_to_wait_is_no
     claim = await bench.claim(job)
     async with await bench.connect() as sender:
         async with sender.transaction():
-            await sender.execute(intake.SIGNAL, {"job": job.id, "id": uuid7(), "name": "approval", "payload": "1"})
+            sent = {"name": "approval", "payload": "1", "by": "local", "scopes": None}
+            await sender.execute(intake.SIGNAL, {"job": job.id, "id": uuid7(), **sent})
             committing = asyncio.create_task(bench.commit(claim, bench.waiting(claim, FAR)))
             await eventually(bench.somebody_waits_for_a_lock)
         assert await committing

@@ -69,10 +69,9 @@ async def test_output_schemas_are_kept_once_by_their_hash(bench: Bench) -> None:
 async def test_a_submitted_job_has_its_first_event_and_all_that_it_came_with(bench: Bench) -> None:
     first = await bench.submit()
     job_id = uuid7()
-    job = Job(job_id, first.lineage, None, NOW, token_budget=0, deadline_at=NOW, scopes=frozenset(), event_count=1)
-    await bench.store.submit(
-        job, "usage-bill", 1, principal="somebody", priority=-3, metadata={"team": "search"}, replay_of=first.id
-    )
+    job = Job(job_id, first.lineage, None, NOW, token_budget=0, deadline_at=NOW, event_count=1)
+    job = replace(job, principal="somebody", scopes=frozenset())
+    await bench.store.submit(job, "usage-bill", 1, priority=-3, metadata={"team": "search"}, replay_of=first.id)
     assert (await bench.claim(job)).job == job
     row = await bench.row(job)
     assert (row["principal"], row["priority"], row["metadata"]) == ("somebody", -3, {"team": "search"})

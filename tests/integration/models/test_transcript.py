@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Stamp
 from stepladder.schemas.answer import Completion, Lost, Received, Usage, Verdict, Violation
+from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect
@@ -36,6 +37,7 @@ jsons = st.recursive(
 )
 objects = st.dictionaries(texts, jsons, max_size=3)
 moments = st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.replace(fold=0))
+losses = st.lists(st.builds(Loss, texts, texts), max_size=2).map(tuple)
 violations = st.lists(st.builds(Violation, texts, texts, texts), max_size=2).map(tuple)
 
 
@@ -91,6 +93,7 @@ def turns(draw: st.DrawFn, visit: int, ordinal: int) -> Turn:
         outcome=last.outcome,
         action=draw(st.none() | words),
         output=last.output,
+        degraded=draw(st.none() | st.builds(Degraded, jsons, losses, st.integers(1, 9), st.sampled_from(Outcome))),
         closed_at=draw(moments),
         carried=draw(st.booleans()),
     )
@@ -161,6 +164,7 @@ def jobs(draw: st.DrawFn) -> Job:
         deadline_at=draw(st.none() | moments),
         due_at=draw(st.none() | moments),
         event_count=draw(st.integers(1, 100)),
+        principal=draw(words),
         scopes=draw(st.none() | st.frozensets(words)),
         failure=draw(st.none() | st.sampled_from(Failure)),
         failure_detail=draw(st.none() | words),
@@ -193,7 +197,9 @@ async def play(bench: Bench, claim: Claim, job: Job) -> None:
     for visit in job.visits:
         match visit:
             case Turn():
-                opened = replace(visit, attempts=(), outcome=None, action=None, output=None, closed_at=None)
+                opened = replace(
+                    visit, attempts=(), outcome=None, action=None, output=None, degraded=None, closed_at=None
+                )
                 for attempt in visit.attempts:
                     asked = replace(attempt, verdict=None, content_hash=None)
                     await bench.commit(claim, Step(job, Ask(opened, asked), visits=(opened,), opened=asked))
@@ -220,7 +226,7 @@ NUL: dict[str, Any] = {"k\0": ["\0", "\\u0000", "😀\U0010ffff", 2**70, 1.0, -0
 @example(Job(UUID(int=0), UUID(int=1), NUL, created_at=datetime(1, 1, 1, tzinfo=UTC)))
 async def test_a_job_comes_back_as_the_machine_left_it(bench: Bench, job: Job) -> None:
     job = replace(job, id=uuid7())
-    await bench.submit(job)
+    await bench.submit(replace(job, state=None, visits=(), transcript=()))  # else it would be taken over from another
     await play(bench, await bench.claim(job), job)
     claim = await bench.claim(job)
     expected = replace(remembered(job), event_count=1)  # no step had one, and the store counts for itself
@@ -298,3 +304,26 @@ async def test_the_first_word_of_a_stamp_is_the_request_id_that_a_pending_attemp
     pending = (await bench.claim(job)).pending
     assert pending is not None
     assert (pending.request_id, pending.attempt, pending.arrival) == ("request-7", attempt, None)
+
+
+async def test_of_an_open_turn_the_next_worker_has_what_was_said_so_far_and_of_a_closed_one_it_has_not(
+    bench: Bench,
+) -> None:
+    job = await bench.submit()
+    claim, attempt = await bench.ask(await bench.claim(job))
+    assert await bench.answer(claim, attempt)
+    cut = Verdict(Outcome.TRUNCATION, "budget", completion=Completion(b'{"hours": 1, \xff'))
+    rest = Step(claim.job, Rest(NOW), judged=(replace(attempt, verdict=cut),))
+    assert await bench.commit(claim, rest)
+    claim = await bench.claim(job)
+    assert [completion.content for completion in completions(claim.job)] == [b'{"hours": 1, \xff']
+    turn = claim.job.visits[0]
+    assert isinstance(turn, Turn)
+    closed = replace(turn, closed_at=NOW, outcome=Outcome.TRUNCATION)
+    assert await bench.commit(claim, Step(replace(claim.job, visits=(closed,)), Rest(NOW), visits=(closed,)))
+    assert [completion.content for completion in completions((await bench.claim(job)).job)] == [None]
+
+
+def completions(job: Job) -> list[Completion]:
+    turns = [visit for visit in job.visits if isinstance(visit, Turn)]
+    return [attempt.verdict.completion for turn in turns for attempt in turn.attempts if attempt.verdict is not None]

@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Identifier
 from stepladder.models.ids import uuid7
 from stepladder.models.reads import Reads
 from stepladder.schemas.answer import Completion, Lost, Received, Usage, Verdict, Violation
+from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
@@ -193,3 +194,36 @@ async def test_what_a_user_typed_cannot_break_a_view(bench: Bench) -> None:
         async with await bench.connect() as connection:
             rows = await (await connection.execute(SQL("SELECT * FROM {}").format(Identifier(view)))).fetchall()
         assert len(rows) == 1, view
+
+
+async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_it_ends(
+    bench: Bench, database: Database
+) -> None:
+    job = await bench.submit()
+    claim = await bench.claim(job)
+    assert (await select(bench, "SELECT degraded FROM job_overview"))[0]["degraded"] is None
+
+    async def turn(ordinal: int, state: str, value: Any, *, closed: bool = True) -> None:
+        kept = None if value is None else Degraded(value, (Loss("/b", "cut: \0"),), 2, Outcome.TRUNCATION)
+        visit = Turn(ordinal, ordinal, state, "?", NOW, "a" * 64, degraded=kept, closed_at=NOW if closed else None)
+        assert await bench.commit(claim, Step(claim.job, Rest(NOW), visits=(visit,)), release=False)
+
+    async def shown() -> dict[str, Any]:
+        rows = await select(bench, "SELECT degraded FROM job_overview")
+        found = await Reads(database).overview(job.id)
+        assert found is not None
+        seen = {} if found.degraded is None else {state: one.as_json() for state, one in found.degraded.items()}
+        assert seen == (rows[0]["degraded"] or {})
+        return {state: one["value"] for state, one in seen.items()}
+
+    await turn(1, "one", {"a": "\0"})
+    assert await shown() == {"one": {"a": "\0"}}
+    rows = await select(bench, "SELECT degraded FROM turn_outcomes")
+    assert rows[0]["degraded"]["lost"] == [{"pointer": "/b", "reason": "cut: \0"}]
+    await turn(2, "two", [None])
+    await turn(3, "one", {"a": 2})
+    assert await shown() == {"one": {"a": 2}, "two": [None]}
+    await turn(4, "one", None, closed=False)
+    assert await shown() == {"one": {"a": 2}, "two": [None]}
+    await turn(4, "one", None)
+    assert await shown() == {"two": [None]}
