@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
@@ -81,7 +81,10 @@ class EngineClient:
         self.base_url = checked_url(base_url)
         self.settings = settings or Settings()
         self._now = now
-        self._http = http_client(self.base_url, checked_key(api_key), self.settings)
+        key = checked_key(api_key)
+        self._http = self._unpooled = http_client(self.base_url, key, self.settings)
+        if self.settings.keep_alive_s > 0:
+            self._unpooled = http_client(self.base_url, key, replace(self.settings, keep_alive_s=0.0))
 
     def __repr__(self) -> str:
         return f"EngineClient({self.base_url!r})"
@@ -96,6 +99,7 @@ class EngineClient:
 
     async def aclose(self) -> None:
         await self._http.aclose()
+        await self._unpooled.aclose()
 
     async def ask(
         self,
@@ -104,10 +108,12 @@ class EngineClient:
         request_id: str,
         timeout_s: float | None = None,
         on_first_token: Callable[[float], None] | None = None,
+        fresh: bool = False,
     ) -> Exchange:
         """``POST /chat/completions`` with ``encode(body)``, once.
 
         ``request_id`` is printable ASCII and goes along as ``X-Request-Id``, which vLLM takes over as its own.
+        ``fresh`` opens a connection for this request alone, whatever ``keep_alive_s`` says.
         ``timeout_s`` is the time that the caller has left; at 0 nothing is sent. ``on_first_token`` is called with
         ``ttft_ms`` when the first token of a stream comes. A failure is a ``Lost`` and never raised, and holds the
         bytes that came before it; a body beyond ``max_body_bytes`` is ``malformed_body``. Cancellation passes
@@ -116,18 +122,24 @@ class EngineClient:
         """
         accept = "text/event-stream, application/json" if body.get("stream") is True else "application/json"
         headers = {"Accept": accept, "Content-Type": "application/json", "X-Request-Id": request_id}
-        request = self._http.build_request(
-            "POST", f"{self.base_url}/chat/completions", content=encode(body), headers=headers
-        )
-        return await self._exchange(request, request_id, timeout_s, on_first_token)
+        http = self._unpooled if fresh else self._http
+        request = http.build_request("POST", f"{self.base_url}/chat/completions", content=encode(body), headers=headers)
+        return await self._exchange(http, request, request_id, timeout_s, on_first_token)
 
     async def get(self, url: str, *, timeout_s: float) -> Arrival:
         """``GET`` of a page beside the completions, such as the list of models. ``url`` is absolute."""
         request = self._http.build_request("GET", url, headers={"Accept": "application/json"})
-        return (await self._exchange(request, "", timeout_s, None)).arrival
+        return (await self._exchange(self._http, request, "", timeout_s, None)).arrival
+
+    async def post(self, url: str, body: Mapping[str, Json], *, timeout_s: float) -> Arrival:
+        """``POST`` to a page beside the completions, such as the tokenizer. ``url`` is absolute."""
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        request = self._http.build_request("POST", url, content=encode(body), headers=headers)
+        return (await self._exchange(self._http, request, "", timeout_s, None)).arrival
 
     async def _exchange(
         self,
+        http: httpx.AsyncClient,
         request: httpx.Request,
         request_id: str,
         timeout_s: float | None,
@@ -147,12 +159,17 @@ class EngineClient:
         if budget_s <= 0:
             arrival = intake.lost(Cause.TIMEOUT, "No time was left, and the request was not sent.")
         else:
-            arrival = await self._take_in(request, intake, started + budget_s, first_token)
+            arrival = await self._take_in(http, request, intake, started + budget_s, first_token)
         ttft_ms = None if intake.ttft_s is None else intake.ttft_s * 1000
         return Exchange(arrival, Timing(ttft_ms, (clock() - started) * 1000), request_id)
 
     async def _take_in(
-        self, request: httpx.Request, intake: _Intake, deadline: float, first_token: Callable[[], None]
+        self,
+        http: httpx.AsyncClient,
+        request: httpx.Request,
+        intake: _Intake,
+        deadline: float,
+        first_token: Callable[[], None],
     ) -> Arrival:
         clock = asyncio.get_running_loop().time
         limits = self.settings
@@ -160,7 +177,7 @@ class EngineClient:
         timer = asyncio.timeout_at(min(deadline, clock() + limits.first_byte_timeout_s))
         try:
             async with timer:
-                response = await self._http.send(request, stream=True)
+                response = await http.send(request, stream=True)
                 try:
                     self._note_headers(response, intake)
                     watch = FirstToken() if intake.streamed else None

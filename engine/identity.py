@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -37,6 +37,8 @@ class Identity:
     backend: str | None = None
     kind: Kind = "unknown"
     models: tuple[str, ...] = ()
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    """``max_model_len`` of every model that tells it, or whose parent does: an adapter has the length of its base."""
 
 
 async def identify(client: EngineClient, *, model: str | None = None) -> Identity:
@@ -55,17 +57,26 @@ async def identify(client: EngineClient, *, model: str | None = None) -> Identit
             remedy="Set STEPLADDER_MODEL to one of them, or start the engine with that model.",
         )
     entry = known[chosen]
-    root = _root(client.base_url)
+    lengths = _lengths(entries)
+    length = lengths.get(chosen)
+    root = root_of(client.base_url)
     if version := _text(await _page(client, f"{root}/version"), "version"):
         config = await _page(client, f"{root}/server_info?config_format=json")
         backend = _text(config, "vllm_config", "structured_outputs_config", "backend")
-        return Identity(chosen, version, _count(entry, "max_model_len"), backend, "vllm", names)
+        return Identity(chosen, version, length, backend, "vllm", names, lengths)
     if entry.get("owned_by") == "llamacpp":
         props = await _page(client, f"{root}/props")
         length = _count(entry, "meta", "n_ctx") or _count(props, "default_generation_settings", "n_ctx")
         # Its schemas become grammars of its own; there is no other way of decoding to choose.
-        return Identity(chosen, _text(props, "build_info"), length, "gbnf", "llama.cpp", names)
-    return Identity(chosen, None, _count(entry, "max_model_len"), models=names)
+        lengths = {} if length is None else dict.fromkeys((str(entry["id"]), chosen), length)
+        return Identity(chosen, _text(props, "build_info"), length, "gbnf", "llama.cpp", names, lengths)
+    return Identity(chosen, None, length, models=names, lengths=lengths)
+
+
+def _lengths(entries: Sequence[Mapping[str, Json]]) -> dict[str, int]:
+    told = {str(entry["id"]): _count(entry, "max_model_len") for entry in entries}
+    lengths = {str(entry["id"]): told[str(entry["id"])] or told.get(str(entry.get("parent"))) for entry in entries}
+    return {name: length for name, length in lengths.items() if length is not None}
 
 
 async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
@@ -106,7 +117,8 @@ async def _page(client: EngineClient, url: str) -> Json:
     return _json(arrival.body) if isinstance(arrival, Received) and arrival.status == 200 else None
 
 
-def _root(base_url: str) -> str:
+def root_of(base_url: str) -> str:
+    """Beside what ends in ``/v1`` stand the pages that OpenAI's interface does not have."""
     parts = urlsplit(base_url)
     return parts._replace(path=parts.path.removesuffix("/v1")).geturl()
 

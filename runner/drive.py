@@ -1,39 +1,53 @@
-"""Driving one job in this process until it ends or waits for somebody."""
+"""Driving one job, and those that it calls, in this process until it ends or waits for somebody."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from stepladder.models.children import live_children
 from stepladder.models.ids import uuid7
 from stepladder.runner.runner import SliceEnd
+from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.event import EventKind
-from stepladder.schemas.job import JobStatus
+from stepladder.schemas.job import CHILDREN, JobStatus
 from stepladder.workflows.job import Wait
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
     from uuid import UUID
 
     from stepladder.models.reads import Overview, Reads
     from stepladder.models.store import Store
     from stepladder.runner.runner import Runner, Slice
+    from stepladder.schemas.actor import Actor
     from stepladder.schemas.jsontypes import Json
 
 POLL_S = 0.2  # how long a job that rests or is in other hands is left before it is looked at again
 
 
 class Driver:
-    """Runs slices of one job. ``answers`` holds what to signal when the job waits for the signal of that name.
+    """Runs slices of one job and of the jobs that it calls. ``answers`` holds what to signal when a job waits for the
+    signal of that name, in the name of ``sender``.
 
     An answer is given when its wait is open, and names the wait: so that it also serves a wait that takes no early
     signal, in front of an irreversible tool.
     """
 
-    def __init__(self, runner: Runner, store: Store, reads: Reads, answers: Mapping[str, Sequence[Json]]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        store: Store,
+        reads: Reads,
+        answers: Mapping[str, Sequence[Json]],
+        sender: Actor = LOCAL,
+    ) -> None:
         self._runner = runner
         self._store = store
         self._reads = reads
+        self._sender = sender
         self._answers = {name: list(payloads) for name, payloads in answers.items()}
 
     async def drive(self, job_id: UUID) -> SliceEnd:
@@ -41,6 +55,13 @@ class Driver:
 
         Raises ``LookupError`` for a job that is not in the store.
         """
+        async with _Nursery(self) as nursery:
+            end = await self._drive(job_id, nursery)
+            if end is SliceEnd.FINISHED:
+                await nursery.tend(await live_children(self._store, job_id), to_its_end=True)
+            return end
+
+    async def _drive(self, job_id: UUID, nursery: _Nursery) -> SliceEnd:
         while True:
             ended = await self._runner.run_slice(job_id)
             if ended.end is SliceEnd.FINISHED:
@@ -50,7 +71,10 @@ class Driver:
                 raise LookupError(f"job {job_id} is not in the store")
             if job.status.final:
                 return SliceEnd.FINISHED
-            if job.status is JobStatus.WAITING and not (await self._answer(job) or self._is_over(ended)):
+            if job.status is JobStatus.WAITING and job.waiting_for == CHILDREN:
+                if not await nursery.tend(await live_children(self._store, job_id)):
+                    return SliceEnd.WAITING
+            elif job.status is JobStatus.WAITING and not (await self._answer(job) or self._is_over(ended)):
                 return SliceEnd.WAITING
             if ended.end is not SliceEnd.WAITING:
                 await asyncio.sleep(POLL_S)
@@ -67,10 +91,53 @@ class Driver:
         started = [e.event for e in await self._reads.events(job.id) if e.event.kind is EventKind.WAIT_STARTED]
         if isinstance(payload, Mapping) and started:
             payload = {"wait_id": started[-1].data["wait_id"], **payload}
-        await self._store.signal(job.id, uuid7(), str(job.waiting_for), payload)
+        await self._store.signal(job.id, uuid7(), str(job.waiting_for), payload, self._sender)
         return True
 
     def _is_over(self, ended: Slice) -> bool:
         """Whether the time of the wait that a slice ended in has passed already."""
         wait = None if ended.job is None else ended.job.open
         return isinstance(wait, Wait) and wait.until is not None and wait.until <= self._runner.now()
+
+
+class _Nursery:
+    """The children of one job as they are driven beside each other. Leaving it breaks off those that still are."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._driven: dict[UUID, asyncio.Task[SliceEnd]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        running = [task for task in self._driven.values() if not task.done()]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+    async def tend(self, live: Iterable[UUID], *, to_its_end: bool = False) -> bool:
+        """Drives all children that have not ended until one has, or, ``to_its_end``, all have.
+
+        One that waited before is looked at again. False if all of them wait for somebody who is not here. Raises what
+        a child's slice raised.
+        """
+        live = set(live)
+        for child in live:
+            if child in self._driven and not self._driven[child].done():
+                continue
+            self._driven[child] = asyncio.ensure_future(self._driver.drive(child))
+        while live:
+            running = [task for child, task in self._driven.items() if child in live and not task.done()]
+            if not running:
+                break
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            ended = {child for child in live if self._driven[child].done()}
+            finished = {child for child in ended if self._driven[child].result() is SliceEnd.FINISHED}
+            if finished and not to_its_end:
+                return True
+            live -= finished
+        return not live

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.finding import BadDocumentError
-from stepladder.workflows.compile import compile_workflow
+from stepladder.workflows.compile import UNPINNED, compile_workflow
 from stepladder.workflows.machine import AskState
 
 if TYPE_CHECKING:
     from stepladder.models.store import Store
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Kit
+    from stepladder.workflows.audit import Audit
     from stepladder.workflows.machine import Machine
 
 
@@ -22,21 +23,22 @@ class Machines:
     def __init__(self, store: Store, kit: Kit) -> None:
         self.kit = kit
         self._store = store
-        self._compiled: dict[tuple[str, int], Machine] = {}
+        self._compiled: dict[tuple[str, int, str | None], Machine] = {}
 
-    async def get(self, name: str, version: int) -> Machine:
-        """The machine of a published version.
+    async def get(self, name: str, version: int, variant: str | None = None) -> Machine:
+        """The machine of a published version, or of a changed document that was made from it, by its hash.
 
         Raises ``BadDocumentError`` where this process lacks a tool or a rule that the document names.
         """
-        known = self._compiled.get((name, version))
+        known = self._compiled.get((name, version, variant))
         if known is None:
             row = await self._store.workflow(name, version)
             if row is None:
                 raise LookupError(f"workflow {name} {version} of a job is not in the store")
-            known = compiled(Workflow.model_validate(row.document), self.kit)
+            document = row.document if variant is None else await self._store.variant(variant)
+            known = compiled(Workflow.model_validate(document), self.kit, audit=None)
             await self._store.keep_schemas(output_schemas(known))
-            self._compiled[name, version] = known
+            self._compiled[name, version, variant] = known
         return known
 
 
@@ -45,9 +47,9 @@ def output_schemas(machine: Machine) -> dict[str, Json]:
     return {state.schema.hash: state.schema.schema for state in machine.states.values() if isinstance(state, AskState)}
 
 
-def compiled(document: Workflow, kit: Kit) -> Machine:
+def compiled(document: Workflow, kit: Kit, audit: Audit | None = UNPINNED) -> Machine:
     """The machine of a document. Raises ``BadDocumentError`` with every error at once."""
-    result = compile_workflow(document, kit)
+    result = compile_workflow(document, kit, audit)
     if result.machine is None:
         raise BadDocumentError(f"workflow {document.name} {document.version}", result.errors)
     return result.machine

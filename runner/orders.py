@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from stepladder.models.ids import uuid7
 from stepladder.models.records import NewJob
+from stepladder.schemas.actor import LOCAL
 from stepladder.workflows.job import Job
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.machine import Machine
@@ -31,12 +33,10 @@ class Order:
     metadata: JsonObject = field(default_factory=dict)
 
 
-def prepare(
-    machine: Machine, order: Order, now: datetime, *, principal: str, scopes: frozenset[str] | None
-) -> NewJob | tuple[Violation, ...]:
+def prepare(machine: Machine, order: Order, now: datetime, principal: Actor = LOCAL) -> NewJob | tuple[Violation, ...]:
     """The job of an order, or every place where its input breaks the schema, by pointer into the input.
 
-    ``scopes`` are what the job's tools may use; None allows all.
+    The job is ``principal``'s, and its tools may use what that may.
     """
     violations = machine.input.violations(order.input)
     if violations:
@@ -50,6 +50,7 @@ def prepare(
         created_at=now,
         token_budget=machine.token_budget if order.token_budget is None else order.token_budget,
         deadline_at=None if seconds is None else now + timedelta(seconds=seconds),
-        scopes=scopes,
+        principal=principal.name,
+        scopes=principal.scopes,
     )
-    return NewJob(job, machine.name, machine.version, principal, order.priority, order.metadata)
+    return NewJob(job, machine.name, machine.version, order.priority, order.metadata)

@@ -13,44 +13,52 @@ from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from stepladder.models.records import Pulse, Stamp
-from stepladder.runner.lease import kept_alive
+from stepladder.engine.slots import Slots
+from stepladder.models.children import cancel_children
+from stepladder.models.records import Pulse
+from stepladder.runner import children
+from stepladder.runner.asking import Asking
+from stepladder.runner.lease import Heart
+from stepladder.runner.picker import Picker
+from stepladder.runner.refusals import Refusals
 from stepladder.runner.tools import run_tool
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.schemas.tool import Effect
-from stepladder.validation.ladder import Rubric, judge
 from stepladder.workflows.advance import advance, cancel
-from stepladder.workflows.job import Turn, Wait
-from stepladder.workflows.names import names_of
-from stepladder.workflows.request import body_of
+from stepladder.workflows.job import ChildCall, ToolCall, Turn, Wait
 from stepladder.workflows.step import (
     Ask,
     Await,
+    AwaitChildren,
     AwaitSettlement,
     Cancelled,
     Claimed,
     Finished,
+    Hold,
     Judged,
+    Resolve,
     Rest,
     RunTool,
     Signalled,
+    TendChildren,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from stepladder.engine.client import EngineClient
     from stepladder.engine.identity import Identity
+    from stepladder.engine.slots import Seat
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
     from stepladder.runner.lease import Lease
     from stepladder.runner.machines import Machines
-    from stepladder.schemas.answer import Arrival
-    from stepladder.workflows.job import Attempt, Job
+    from stepladder.runner.picker import Picked
+    from stepladder.workflows.job import Job
     from stepladder.workflows.machine import Machine
     from stepladder.workflows.step import Step, Trigger
 
@@ -69,6 +77,8 @@ class SliceEnd(StrEnum):
     FINISHED = "finished"
     RESTING = "resting"
     WAITING = "waiting"
+    PAUSED = "paused"
+    """Somebody paused the job, or its workflow, while a tool ran or before anything was begun."""
     HANDED_BACK = "handed_back"
     """``is_over`` said so, between two turns: the job is due, and its last answer stored and not yet judged."""
     LOST = "lost"
@@ -94,9 +104,10 @@ class Runner:
 
     ``is_over`` is asked of a job whenever an answer of the engine has been stored: that is the one moment at which no
     request and no tool is under way and none is opened. If so, the job is handed back, and whoever claims it next
-    judges the answer and goes on.
+    judges the answer and goes on. ``ring`` is called with jobs that fell due by what was done here, such as children
+    that were started and parents of those that ended; nobody has to listen.
 
-    One runner serves any number of slices at once; it holds no state between them.
+    One runner serves any number of slices at once; of their jobs it holds nothing between them.
     """
 
     store: Store
@@ -108,6 +119,17 @@ class Runner:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     observe: Callable[[Step], None] = lambda _: None
     is_over: Callable[[UUID], bool] = lambda _: False
+    ring: Callable[[Sequence[UUID]], None] = lambda _: None
+    slots: Slots = field(default_factory=Slots)
+    asking: Asking = field(init=False)
+    heart: Heart = field(init=False)
+    picker: Picker = field(init=False)
+
+    def __post_init__(self) -> None:
+        refusals = Refusals(slots=self.slots)
+        object.__setattr__(self, "asking", Asking(self.store, self.engine, self.identity, self.now, refusals))
+        object.__setattr__(self, "heart", Heart(self.store, self.lease_s))
+        object.__setattr__(self, "picker", Picker(self.store, self.owner, self.lease_s))
 
     async def run_slice(self, job_id: UUID | None = None) -> Slice:
         """Claims a job (the one named, or the next that is due) and drives it as far as it goes now.
@@ -115,18 +137,39 @@ class Runner:
         Raises ``UnreachableError`` when the database breaks, and ``BadDocumentError`` where this process lacks a tool
         of the job's workflow; the job is handed back then, or its lease runs out.
         """
+        since = asyncio.get_running_loop().time()
         claim = await self.store.claim(self.owner, self.lease_s, job_id)
-        if claim is None:
-            return Slice(SliceEnd.IDLE)
+        return Slice(SliceEnd.IDLE) if claim is None else await self._run(claim, since)
+
+    async def pick(self) -> Picked | None:
+        """Takes the job that comes next, for ``run_picked`` or ``put_back``; None if there is none.
+
+        Raises ``UnreachableError`` when the database breaks.
+        """
+        return await self.picker.next()
+
+    async def put_back(self, picked: Picked) -> None:
+        await self.picker.put_back(picked)
+
+    async def run_picked(self, picked: Picked) -> Slice:
+        """As ``run_slice``, with a job that was taken already."""
+        claim = await self.picker.load(picked)
+        return Slice(SliceEnd.LOST) if claim is None else await self._run(claim, picked.since)
+
+    async def _run(self, claim: Claim, since: float) -> Slice:
         with structlog.contextvars.bound_contextvars(job=str(claim.job.id), workflow=claim.workflow):
             try:
                 machine = await self._machine(claim)
                 if machine is None:
                     return await self._cancel(claim)
-                async with kept_alive(self.store, claim) as lease:
-                    return await self._drive(claim, machine, lease)
+                async with self.heart.keeps(claim, since) as lease:
+                    with self.slots.seat() as seat:
+                        return await self._drive(claim, machine, lease, seat)
             except asyncio.CancelledError:
                 await asyncio.shield(self._hand_back(claim, None))
+                raise
+            except UnreachableError:  # the database, which may be back already
+                await self._hand_back(claim, None)
                 raise
             except Exception:  # a bug, or a tool that this process lacks: another worker may do better, but not at once
                 await self._hand_back(claim, self.now() + timedelta(seconds=HAND_BACK_S))
@@ -135,50 +178,71 @@ class Runner:
     async def _machine(self, claim: Claim) -> Machine | None:
         """None where this process lacks what the document names, and the job is only to end."""
         try:
-            return await self.machines.get(claim.workflow, claim.version)
+            return await self.machines.get(claim.workflow, claim.version, claim.variant)
         except BadDocumentError:
             if claim.cancel_requested:
                 return None
             raise
 
     async def _cancel(self, claim: Claim) -> Slice:
-        step = cancel(claim.job, self.now())
+        step = cancel(claim.job, self.now(), claim.settled)
         if not await self.store.commit(claim, step):
             return Slice(SliceEnd.LOST, claim.job)
         self.observe(step)
-        return Slice(SliceEnd.FINISHED if step.job.status.final else SliceEnd.WAITING, step.job)
+        if not step.job.status.final:
+            return Slice(SliceEnd.WAITING, step.job)
+        await self._ended(claim, step.job)
+        return Slice(SliceEnd.FINISHED, step.job)
+
+    async def _ended(self, claim: Claim, job: Job) -> None:
+        """What a job's end means to its family. Where the database breaks, the sweep does it."""
+        with contextlib.suppress(UnreachableError):
+            if any(isinstance(visit, ChildCall) for visit in job.visits):
+                self.ring(await cancel_children(self.store, job.id))
+        if claim.parent is not None:
+            self.ring([claim.parent])
 
     async def _hand_back(self, claim: Claim, due_at: datetime | None) -> None:
         with contextlib.suppress(UnreachableError):  # then the lease runs out
             await self.store.release(claim, due_at)
 
-    async def _drive(self, claim: Claim, machine: Machine, lease: Lease) -> Slice:
+    async def _drive(self, claim: Claim, machine: Machine, lease: Lease, seat: Seat) -> Slice:
         job = claim.job
-        trigger = _first_trigger(claim, machine)
+        first = await lease.during(self._first_trigger(claim, machine), to_its_end=True)
+        if isinstance(first, Pulse):
+            return Slice(SliceEnd.LOST, job)
+        trigger = first
         while True:
-            step = advance(machine, job, trigger, self.now(), max_model_len=self.identity.max_model_len)
-            if not await self._commit(claim, machine, step):
+            step = await self._step(claim, machine, job, trigger, lease, seat)
+            if step is None:
                 log.warning("job lost", fence=claim.fence)
                 return Slice(SliceEnd.LOST, job)
             self.observe(step)
             job = step.job
-            if claim.cancel_requested and isinstance(step.next, Ask | RunTool):
+            unseated = isinstance(step.next, Ask) and lease.cancelling and not seat.taken
+            if unseated or (claim.cancel_requested and isinstance(step.next, Ask | RunTool | Resolve | TendChildren)):
                 trigger = Cancelled()  # a stored answer came first: it was paid for
                 continue
             match step.next:
                 case Ask() | RunTool():
                     # What cannot be undone is waited for, whoever asks for the end: its result is not to be lost.
                     to_its_end = isinstance(step.next, RunTool) and step.next.call.effect is Effect.IRREVERSIBLE
-                    came = await lease.during(self._do(claim, machine, job, step.next), to_its_end=to_its_end)
+                    came = await lease.during(self._do(claim, machine, job, step.next, seat), to_its_end=to_its_end)
+                case Resolve() | TendChildren():
+                    came = await lease.during(self._call(claim, job, step.next), to_its_end=True)
                 case Rest(until) if not self._is_long(until):
                     came = await lease.during(self._sleep(until))
                 case Rest():
                     return Slice(SliceEnd.RESTING, job)
-                case Await() | AwaitSettlement():
+                case Await() | AwaitSettlement() | AwaitChildren():
                     log.info("job waits", signal=job.waiting_for, state=job.state)
                     return Slice(SliceEnd.WAITING, job)
+                case Hold():
+                    log.info("job paused", state=job.state)
+                    return Slice(SliceEnd.PAUSED, job)
                 case Finished():
                     log.info("job ended", status=job.status, failure=job.failure, tokens=job.tokens)
+                    await self._ended(claim, job)
                     return Slice(SliceEnd.FINISHED, job)
                 case other:
                     assert_never(other)
@@ -190,87 +254,104 @@ class Runner:
                 return Slice(SliceEnd.HANDED_BACK, job)
             trigger = Cancelled() if isinstance(came, Pulse) else came
 
-    async def _commit(self, claim: Claim, machine: Machine, step: Step) -> bool:
+    async def _step(
+        self, claim: Claim, machine: Machine, job: Job, trigger: Trigger, lease: Lease, seat: Seat
+    ) -> Step | None:
+        """The machine's step, committed; None if the job is in other hands.
+
+        Where somebody has paused the job, nothing more is begun: the step is made anew, and ends before that. What the
+        trigger brings is kept. (An answer of the engine stopped such a job already, when it was stored.)
+        """
+        step, waited = self._advance(machine, job, trigger), False
+        while isinstance(step.next, Ask) and not seat.take_now() and not self._is_late(step.job):
+            waited = True
+            pulse = await lease.during(self._sit_down(seat, step.job))
+            if pulse is Pulse.LOST:
+                return None
+            step = self._advance(machine, job, trigger)  # anew, since time has passed
+            if pulse is Pulse.CANCELLING:
+                break
+        if not isinstance(step.next, Ask):
+            seat.leave()
+        begins = isinstance(step.next, Ask | RunTool | Resolve) and (waited or not isinstance(trigger, Judged))
+        if await self._commit(claim, machine, step, unless_paused=begins):
+            return step
+        if not begins or not await self.store.holds(claim):
+            return None
+        step = self._advance(machine, job, trigger, hold=True)
+        return step if await self._commit(claim, machine, step) else None
+
+    def _advance(self, machine: Machine, job: Job, trigger: Trigger, *, hold: bool = False) -> Step:
+        known = self.identity
+        return advance(
+            machine, job, trigger, self.now(), max_model_len=known.max_model_len, lengths=known.lengths, hold=hold
+        )
+
+    async def _commit(self, claim: Claim, machine: Machine, step: Step, *, unless_paused: bool = False) -> bool:
         stamp = None
         if step.opened is not None and isinstance(step.next, Ask):
-            identity = self.identity
-            model = self._model(machine, step.next.turn.state)
-            stamp = Stamp(request_id(step.job, step.opened), model, identity.version, identity.backend)
+            stamp = self.asking.stamp(machine, step.job, step.next.turn, step.opened)
         if not isinstance(step.next, AwaitSettlement):
             claim = replace(claim, cancel_requested=False)  # not followed yet: wherever the job is let go of, it is due
         if isinstance(step.next, Await) and _early(claim, step, step.next.wait):
             claim = replace(claim, known_signals=0)  # and so the job is due again at once
         long = isinstance(step.next, Rest) and self._is_long(step.next.until)
-        return await self.store.commit(claim, step, stamp, release=not isinstance(step.next, Rest) or long)
+        return await self.store.commit(
+            claim, step, stamp, release=not isinstance(step.next, Rest) or long, unless_paused=unless_paused
+        )
 
-    async def _do(self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool) -> Trigger | None:
+    async def _sit_down(self, seat: Seat, job: Job) -> None:
+        """Waits for a slot of the engine, or for the job's deadline. No attempt is open yet."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._left_s(job)):
+                await seat.take()
+
+    def _is_late(self, job: Job) -> bool:
+        left_s = self._left_s(job)
+        return left_s is not None and left_s <= 0
+
+    async def _do(self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool, seat: Seat) -> Trigger | None:
         """Does what the machine wants, with no connection to the database held meanwhile. None: the job is lost."""
         if isinstance(action, RunTool):
             tool = machine.tool(action.call.state, action.call.tool)
             log.info("tool runs", state=action.call.state, tool=tool.name, effect=tool.effect)
-            return await run_tool(tool, action.call)
+            return await run_tool(tool, action.call, self._left_s(job))
         with structlog.contextvars.bound_contextvars(turn=action.turn.ordinal, attempt=action.attempt.ordinal):
-            return await self._ask(claim, machine, job, action)
+            verdict = await self.asking.ask(claim, machine, job, action, seat)
+            return None if verdict is None else Judged(verdict)
 
-    async def _ask(self, claim: Claim, machine: Machine, job: Job, action: Ask) -> Judged | None:
-        state = machine.ask(action.turn.state)
-        body = body_of(state, self._model(machine, state.name), job.transcript, action.turn, action.attempt)
-        left_s = None if job.deadline_at is None else (job.deadline_at - self.now()).total_seconds()
-        exchange = await self.engine.ask(body, request_id=request_id(job, action.attempt), timeout_s=left_s)
-        timing = exchange.timing
-        written = await self.store.arrived(
-            claim, action.attempt, exchange.arrival, ttft_ms=timing.ttft_ms, duration_ms=timing.duration_ms
-        )
-        if not written:
-            return None
-        verdict = judged(machine, job, action.turn, action.attempt, exchange.arrival)
-        log.info(
-            "attempt judged",
-            state=state.name,
-            outcome=verdict.outcome,
-            cause=verdict.cause,
-            duration_ms=round(timing.duration_ms),
-            ttft_ms=None if timing.ttft_ms is None else round(timing.ttft_ms),
-        )
-        return Judged(verdict)
+    async def _call(self, claim: Claim, job: Job, action: Resolve | TendChildren) -> Trigger | None:
+        if isinstance(action, Resolve):
+            return await children.resolve(self.store, action)
+        return await children.tend(self.store, claim, job, action, self.now(), self.ring)
 
     async def _sleep(self, until: datetime) -> Claimed:
         await asyncio.sleep(max(0.0, (until - self.now()).total_seconds()))
         return Claimed()
 
+    def _left_s(self, job: Job) -> float | None:
+        return None if job.deadline_at is None else (job.deadline_at - self.now()).total_seconds()
+
     def _is_long(self, until: datetime) -> bool:
         return (until - self.now()).total_seconds() > SHORT_REST_S
 
-    def _model(self, machine: Machine, state: str) -> str:
-        return machine.ask(state).model or self.identity.model
-
-
-def judged(machine: Machine, job: Job, turn: Turn, attempt: Attempt, arrival: Arrival) -> Verdict:
-    """The ladder's verdict on what arrived for an attempt."""
-    state = machine.ask(turn.state)
-    return judge(arrival, Rubric(state.schema, state.rules, attempt.max_completion_tokens), names_of(job))
-
-
-def request_id(job: Job, attempt: Attempt) -> str:
-    """The ``X-Request-Id`` of an attempt, by which it is found in the engine's own log."""
-    return f"stepladder-{job.id}-{attempt.turn}-{attempt.ordinal}"
-
-
-def _first_trigger(claim: Claim, machine: Machine) -> Trigger:
-    """What a claim finds: an answer that waits for its verdict, an attempt never heard of again, a signal, or time."""
-    job, pending = claim.job, claim.pending
-    match job.open:
-        case Turn() as turn if pending is not None:
-            if pending.arrival is None:
-                return Judged(Verdict(Outcome.TRANSPORT, Cause.ABANDONED.value))
-            return Judged(judged(machine, job, turn, pending.attempt, pending.arrival))
-        case _ if claim.cancel_requested:
-            return Cancelled()
-        case Wait() as wait:
-            signal = next((signal for signal in claim.signals if signal.name == wait.signal), None)
-            return Claimed() if signal is None else Signalled(signal)
-        case _:
-            return Claimed()
+    async def _first_trigger(self, claim: Claim, machine: Machine) -> Trigger:
+        """What a claim finds: a stored answer without its verdict, an attempt never heard of again, a signal, time."""
+        job, pending = claim.job, claim.pending
+        match job.open:
+            case Turn() as turn if pending is not None:
+                if pending.arrival is None:
+                    return Judged(Verdict(Outcome.TRANSPORT, Cause.ABANDONED.value))
+                return Judged(await self.asking.verdict(machine, job, turn, pending.attempt, pending.arrival))
+            case ToolCall() if claim.settled is not None:
+                return Cancelled(claim.settled) if claim.cancel_requested else claim.settled
+            case _ if claim.cancel_requested:
+                return Cancelled()
+            case Wait() as wait:
+                signal = next((signal for signal in claim.signals if signal.name == wait.signal), None)
+                return Claimed() if signal is None else Signalled(signal)
+            case _:
+                return Claimed(claim.taken_over)
 
 
 def _early(claim: Claim, step: Step, wait: Wait) -> bool:

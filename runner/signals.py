@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.workflows.machine import WaitState
-from stepladder.workflows.waits import Refused, fitting, without_wait_id
+from stepladder.workflows.waits import Refused, fitting, forbids, without_wait_id
 
 if TYPE_CHECKING:
+    from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json
     from stepladder.workflows.job import Wait
@@ -25,20 +26,33 @@ class Unfit:
 
 
 @dataclass(frozen=True, slots=True)
+class Forbidden:
+    """The sender may not answer the wait that is open, or any that the job may come to. It says who may."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TooEarly:
     """The job may wait for it later, in front of an irreversible tool; such a wait takes no signal from before."""
 
     reason: str
 
 
-def refusal(machine: Machine, wait: Wait | None, name: str, payload: Json) -> Unfit | TooEarly | None:
-    """Why the signal is of no use; None if it is, now or in a wait to come. ``wait`` is the one that is open now."""
+def refusal(
+    machine: Machine, wait: Wait | None, name: str, payload: Json, sender: Actor, principal: str
+) -> Unfit | Forbidden | TooEarly | None:
+    """Why the signal is of no use; None if it is, now or in a wait to come. ``wait`` is the one that is open now, and
+    ``principal`` is whose job it is."""
     states = [state for state in machine.states.values() if isinstance(state, WaitState) and state.signal == name]
     if not states:
         known = dict.fromkeys(state.signal for state in machine.states.values() if isinstance(state, WaitState))
         listed = ", ".join(known) or "no signal"
         return Unfit(f"workflow {machine.name} {machine.version} never waits for {name}; it waits for {listed}")
     state = next((state for state in states if wait is not None and state.name == wait.state), None)
+    forbidden = [forbids(one, sender, principal) for one in ([state] if state is not None else states)]
+    if all(forbidden):
+        return Forbidden(f"{forbidden[0]}; nothing was kept")
     if wait is not None and state is not None:
         found = fitting(state, wait, payload)
         return _unfit(state, found, payload) if isinstance(found, Refused) else None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepladder.models.records import NewJob, Publication
+from stepladder.models.records import NewJob, Publication, Retired
 from stepladder.runner.machines import output_schemas
 from stepladder.runner.orders import Order, prepare
+from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from stepladder.models.records import WorkflowRow
     from stepladder.models.store import Store
+    from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.job import Job
@@ -50,15 +53,29 @@ async def submit(
     *,
     priority: int = 0,
     metadata: JsonObject | None = None,
-    scopes: frozenset[str] | None = None,
+    principal: Actor = LOCAL,
 ) -> Job:
-    """Writes a job of a published workflow. Raises ``BadInputError`` for an input that does not fit."""
+    """Writes a job of a published workflow.
+
+    Raises ``BadInputError`` for an input that does not fit, and for a version that is retired.
+    """
     order = Order(machine.name, value, machine.version, priority, metadata=metadata or {})
-    new = prepare(machine, order, now, principal="local", scopes=scopes)
+    new = prepare(machine, order, now, principal)
     if not isinstance(new, NewJob):
         raise _misfit(machine, new)
-    await store.submit(new.job, new.workflow, new.version, priority=new.priority, metadata=new.metadata)
+    if isinstance(await store.submit_many([new]), Retired):
+        message, remedy = retired(machine.name, machine.version, await store.workflow(machine.name))
+        raise BadInputError(message, remedy=remedy)
     return new.job
+
+
+def retired(name: str, version: int, current: WorkflowRow | None) -> tuple[str, str]:
+    """What is said of a version that no new jobs are made of, and what to do; ``current`` is the one that is named
+    where no version is."""
+    message = f"version {version} of workflow {name} is retired"
+    if current is None:
+        return f"{message}, and so are all others", f"publish a new version, or: stepladder unretire {name} {version}"
+    return f"{message}; the current one is {current.version}", f"name version {current.version}, or none"
 
 
 def _misfit(machine: Machine, violations: Sequence[Violation]) -> BadInputError:

@@ -1,85 +1,159 @@
-"""Running a tool: what it gives is a result or an error, and never an exception."""
+"""Running a tool: what it gives is a result, an error, or that nobody knows; and never an exception."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import json
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import structlog
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from stepladder.runner.threads import in_thread
 from stepladder.schemas.canonical import canonical
+from stepladder.schemas.errors import EffectUnknownError
+from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect
 from stepladder.validation.parse import NotJson, parse
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.workflows.job import ToolError
-from stepladder.workflows.step import ToolFailed, ToolReturned
+from stepladder.workflows.step import ToolFailed, ToolReturned, ToolUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stepladder.schemas.answer import Violation
+    from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.tool import Tool
     from stepladder.workflows.job import ToolCall
 
+log = structlog.get_logger("stepladder.runner")
+
+Came: TypeAlias = ToolReturned | ToolFailed | ToolUnknown
+"""What a run came to."""
+
 MAX_RESULT_BYTES = 1_000_000  # a result is read by templates and rules at every later turn
 LONGEST_MESSAGE = 2_000
+MOST_TOLD = 5
+STOPS_WITHIN_S = 1.0
+"""What an async tool that is cancelled is given to clean up."""
 
 
-async def run_tool(tool: Tool, call: ToolCall) -> ToolReturned | ToolFailed:
+async def run_tool(tool: Tool, call: ToolCall, left_s: float | None = None) -> Came:
     """Runs ``tool`` with the arguments and the key of ``call``; a sync function runs in a thread of its own.
 
-    Errors by kind: ``invalid_arguments`` before anything ran, ``bad_result`` for what is no JSON or too much of it,
-    else the name of the exception's class.
+    Errors by kind: ``invalid_arguments`` before anything ran, ``timeout``, ``bad_result`` for what is no JSON, too much
+    of it, or not what the tool's annotation promises, else the name of the exception's class. ``left_s`` seconds are
+    left of the job's time; they cut short what may be cut short. An async tool that is out of time is cancelled. A sync
+    one goes on, and what it comes to is dropped. If it is irreversible nobody knows then what it did.
     """
-    schema = _schema(canonical(tool.parameters))
-    broken = schema.violations(call.arguments)
+    broken = breaks(tool.parameters, call.arguments)
     if broken:
-        text = "; ".join(f"{violation.pointer or '/'} {violation.reason}" for violation in broken)
-        return _failed("invalid_arguments", text)
+        return _failed("invalid_arguments", _listed(broken))
+    bound_s = DEFAULT_TIMEOUT_S if tool.timeout_s is None else tool.timeout_s
+    within_s = bound_s if left_s is None or tool.effect is Effect.IRREVERSIBLE else min(bound_s, left_s)
+    whose = "" if within_s == bound_s else ", all that the job's deadline left"
+    if within_s <= 0:
+        return _failed("timeout", f"it was not run: it may take {max(within_s, 0):g} s{whose}")
     arguments: dict[str, Any] = dict(call.arguments)
     if tool.takes_key:
         arguments["idempotency_key"] = call.key
-    if not inspect.iscoroutinefunction(inspect.unwrap(tool.function)):
-        return await asyncio.to_thread(_call, tool, arguments)
     try:
-        return _plain(await tool.function(**arguments))
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
+        run = _begin(tool, call, arguments)
+    except RuntimeError as error:  # no thread could be had, so that nothing ran
         return _failed(type(error).__name__, str(error))
+    try:
+        await asyncio.wait((run,), timeout=within_s)
+        if run.cancelled():
+            return _failed("CancelledError", "it cancelled itself")
+        if run.done():
+            return run.result()
+    finally:
+        if not run.done():
+            run.cancel()
+            await asyncio.wait((run,), timeout=STOPS_WITHIN_S)
+    log.warning("tool out of time", tool=tool.name, state=call.state, within_s=within_s, stopped=run.done())
+    late = ToolError("timeout", f"it did not come back within {round(within_s, 3):g} s{whose}")
+    return ToolUnknown(late) if tool.effect is Effect.IRREVERSIBLE else ToolFailed(late)
+
+
+def _begin(tool: Tool, call: ToolCall, arguments: Mapping[str, Any]) -> asyncio.Future[Came]:
+    late = partial(_drop, tool, call)
+    if not inspect.iscoroutinefunction(inspect.unwrap(tool.function)):
+        return in_thread(partial(_call, tool, arguments), late, name=f"tool {tool.name}")
+    return asyncio.ensure_future(_await(tool, arguments))
+
+
+def _drop(tool: Tool, call: ToolCall, came: Came) -> None:
+    """Who has to settle an irreversible call may find here that it came back in the end."""
+    kind = "result" if isinstance(came, ToolReturned) else came.error.kind
+    log.warning("tool came back too late", tool=tool.name, state=call.state, key=call.key, came=kind)
+
+
+async def _await(tool: Tool, arguments: Mapping[str, Any]) -> Came:
+    try:
+        return _plain(tool, await tool.function(**arguments))
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
+        return _raised(tool, error)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return _failed(type(error).__name__, str(error))  # something inside the tool was cancelled, and not the tool
+        return _raised(tool, error)  # something inside the tool was cancelled, and not the tool
 
 
-def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolReturned | ToolFailed:
+def _call(tool: Tool, arguments: Mapping[str, Any]) -> Came:
     """Catches in the thread itself: a future cannot carry ``StopIteration``, and ``SystemExit`` would end the loop."""
     try:
-        return _plain(tool.function(**arguments))
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
-        return _failed(type(error).__name__, str(error))
+        return _plain(tool, tool.function(**arguments))
+    except BaseException as error:  # noqa: BLE001 -- as above, and a thread has nobody else to tell
+        return _raised(tool, error)
 
 
-def _plain(result: Any) -> ToolReturned | ToolFailed:
+def _raised(tool: Tool, error: BaseException) -> ToolFailed | ToolUnknown:
+    if isinstance(error, EffectUnknownError) and tool.effect is Effect.IRREVERSIBLE:
+        return ToolUnknown(_error("effect_unknown", str(error)))
+    return _failed(type(error).__name__, str(error))
+
+
+def _plain(tool: Tool, result: Any) -> ToolReturned | ToolFailed:
     try:
-        text = json.dumps(to_jsonable_python(result), ensure_ascii=False)
-        content = text.encode()
+        content = json.dumps(to_jsonable_python(result), ensure_ascii=False).encode()
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
         return _failed("bad_result", f"the result is no JSON: {error}")
     if len(content) > MAX_RESULT_BYTES:
         return _failed("bad_result", f"the result has {len(content):,} bytes; {MAX_RESULT_BYTES:,} are allowed")
     parsed = parse(content)
-    return _failed("bad_result", parsed.reason) if isinstance(parsed, NotJson) else ToolReturned(parsed.value)
+    if isinstance(parsed, NotJson):
+        return _failed("bad_result", parsed.reason)
+    broken = breaks(tool.returns, parsed.value)
+    if broken:
+        return _failed("bad_result", f"the result breaks the schema of what {tool.name} returns: {_listed(broken)}")
+    return ToolReturned(parsed.value)
 
 
-def _failed(kind: str, message: str) -> ToolFailed:
-    return ToolFailed(ToolError(kind, message.encode(errors="replace").decode()[:LONGEST_MESSAGE]))
+def breaks(schema: JsonObject, value: Json) -> tuple[Violation, ...]:
+    """Where a value breaks a tool's schema, of its arguments or of its result."""
+    return _schema(canonical(schema)).violations(value) if schema else ()
 
 
 @lru_cache(maxsize=1000)
-def _schema(parameters: bytes) -> Schema:
-    schema = compile_schema(json.loads(parameters))
-    if not isinstance(schema, Schema):
-        raise TypeError(f"a registered tool's schema cannot be used: {schema.violations}")
-    return schema
+def _schema(schema: bytes) -> Schema:
+    compiled = compile_schema(json.loads(schema))
+    if not isinstance(compiled, Schema):
+        raise TypeError(f"a registered tool's schema cannot be used: {compiled.violations}")
+    return compiled
+
+
+def _listed(broken: tuple[Violation, ...]) -> str:
+    more = f"; and {len(broken) - MOST_TOLD} more" if len(broken) > MOST_TOLD else ""
+    return "; ".join(f"{violation.pointer or '/'} {violation.reason}" for violation in broken[:MOST_TOLD]) + more
+
+
+def _failed(kind: str, message: str) -> ToolFailed:
+    return ToolFailed(_error(kind, message))
+
+
+def _error(kind: str, message: str) -> ToolError:
+    return ToolError(kind, message.encode(errors="replace").decode()[:LONGEST_MESSAGE])

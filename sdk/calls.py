@@ -23,6 +23,7 @@ HELD_S = 30.0
 """How long the API is asked to hold an answer while a job goes on; it allows 60."""
 
 TRIED_AGAIN = (429, 502, 503, 504)
+REVALIDATE = "revalidate"
 HOPELESS = "missing-tools"
 """A server that lacks a workflow's tools lacks them the next time as well."""
 
@@ -75,6 +76,27 @@ def waiting(job_id: object, within_s: float) -> Call:
 
 def signalling(job_id: object, name: str, payload: Any, key: str | None) -> Call:
     return posting(f"{job_path(job_id)}/signals/{segment(name)}", payload, key=_key(key))
+
+
+def settlement(job_id: object, result: Any, key: str | None, *, done: bool) -> Call:
+    """It may be sent again: of one call the same is kept once, and nothing else after it."""
+    said = {"done": True, "result": result} if done else {"done": False}
+    return posting(f"{job_path(job_id)}/settle", said if key is None else {**said, "key": key})
+
+
+def replaying(
+    job_id: object, mode: str, from_turn: int | None, changes: Mapping[str, Any] | None, key: str | None
+) -> Call:
+    """Without a key it gets one of its own, so that one that is sent again makes one job."""
+    if mode == REVALIDATE:
+        raise BadInputError("what is judged again is no new job", remedy="call revalidate")
+    asked = {"mode": mode, "set": dict(changes or {})} | ({} if from_turn is None else {"from_turn": from_turn})
+    return posting(f"{job_path(job_id)}/replays", asked, key=_key(key))
+
+
+def revalidating(job_id: object, changes: Mapping[str, Any] | None) -> Call:
+    """It writes nothing."""
+    return posting(f"{job_path(job_id)}/replays", {"mode": REVALIDATE, "set": dict(changes or {})})
 
 
 def _key(key: str | None) -> str:

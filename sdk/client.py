@@ -11,7 +11,7 @@ from stepladder.schemas.event import FINAL
 from stepladder.sdk import calls
 from stepladder.sdk.calls import Call, Frames, job_path
 from stepladder.sdk.problems import WaitTimeoutError
-from stepladder.sdk.results import Event, Job, Page, Published, Signalled, Turn, parsed
+from stepladder.sdk.results import Event, Job, Page, Published, Revalidated, Signalled, Turn, parsed
 from stepladder.sdk.trial import PATIENCE_S, RECONNECT_S, STREAM_S, TIMEOUT_S, Address, Trial
 
 if TYPE_CHECKING:
@@ -126,6 +126,39 @@ class Client:
     def signal(self, job_id: str | UUID, name: str, payload: Any, *, idempotency_key: str | None = None) -> Signalled:
         """Sends a signal. What the open wait would refuse raises ``RejectedError``; one that comes early is kept."""
         return parsed(Signalled, self._json(calls.signalling(job_id, name, payload, idempotency_key)))
+
+    def settle(self, job_id: str | UUID, *, done: bool, result: Any = None, key: str | None = None) -> Job:
+        """Says whether the irreversible tool that the job waits for took effect, and what its result is if it did.
+
+        ``key`` names the call that is meant (``Job.settlement.key``). What was said of a call stands: the same again is
+        no error, and anything else raises ``ConflictError``.
+        """
+        return parsed(Job, self._json(calls.settlement(job_id, result, key, done=done)))
+
+    def replay(
+        self,
+        job_id: str | UUID,
+        mode: str,
+        from_turn: int | None = None,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 -- the API's word
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """A new job, made from this one: ``resume`` goes on where it failed or was cancelled, ``fork`` from the turn
+        ``from_turn`` or from the beginning, by the document with the values of ``set`` at their dotted paths.
+
+        What was accepted and done before is taken over, and no effect takes place twice. The same key and arguments
+        give the same job. Raises ``ConflictError`` where the job does not allow it, and ``RejectedError`` with every
+        place where what is asked is wrong.
+        """
+        return parsed(Job, self._json(calls.replaying(job_id, mode, from_turn, set, idempotency_key)))
+
+    def revalidate(
+        self,
+        job_id: str | UUID,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 -- the API's word
+    ) -> Revalidated:
+        """The job's stored answers judged again, by its document or a changed one. Asks no engine, writes nothing."""
+        return parsed(Revalidated, self._json(calls.revalidating(job_id, set)))
 
     def cancel(self, job_id: str | UUID) -> Job:
         """Asks for the job to end, and gives it as it stands."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict, Field, PydanticUserError, create_model, validate_call
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, create_model, validate_call
 from pydantic.errors import PydanticSchemaGenerationError
 
 from stepladder.schemas.errors import BadInputError
@@ -20,15 +21,22 @@ _tools: dict[str, Tool] = {}
 _rules: dict[str, RuleFunction] = {}
 
 
-def tool(name: str, *, effect: str, permissions: Sequence[str] = ()) -> Callable[[F], F]:
+def tool(
+    name: str, *, effect: str, permissions: Sequence[str] = (), timeout_s: float | None = None
+) -> Callable[[F], F]:
     """Registers a function, sync or async, as the tool ``name``; the signature gives the schema of its arguments.
 
     ``effect`` is ``read``, ``idempotent`` or ``irreversible``. ``permissions`` are the scopes that a job's principal
     needs. A parameter ``idempotency_key`` is filled by the machine and is no part of the schema. The function returns
-    JSON; what it raises is the tool's error, routed by the edge ``error``.
+    JSON, by the schema of its return annotation where that says something to pydantic; what it raises is the tool's
+    error, routed by the edge ``error``. A run may take ``timeout_s`` seconds, and 300 if neither this nor the document
+    says a number.
 
-    Raises ``BadInputError`` for an unknown effect, a name registered twice, or a signature with no JSON Schema.
+    Raises ``BadInputError`` for an unknown effect, a time below 0, a name registered twice, or a signature with no
+    JSON Schema.
     """
+    if timeout_s is not None and not 0 <= timeout_s < math.inf:
+        raise BadInputError(f"tool {name!r} has the timeout_s {timeout_s}", remedy="write seconds, 0 or more")
     try:
         known = Effect(effect)
     except ValueError:
@@ -41,7 +49,10 @@ def tool(name: str, *, effect: str, permissions: Sequence[str] = ()) -> Callable
         description = inspect.getdoc(function) or ""
         parameters = _parameters(name, function)
         checked = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(function)
-        _tools[name] = Tool(name, known, parameters, checked, tuple(permissions), description, takes_key)
+        returns = _returns(function)
+        _tools[name] = Tool(
+            name, known, parameters, checked, tuple(permissions), description, takes_key, returns, timeout_s
+        )
         return function
 
     return register
@@ -112,6 +123,19 @@ def _parameters(name: str, function: Callable[..., Any]) -> Mapping[str, Any]:
     definitions = schema.pop("$defs", {})
     written: dict[str, Any] = _written_out(name, schema, definitions, ())
     return {word: value for word, value in written.items() if word not in ("title", "description")}
+
+
+def _returns(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The JSON Schema of the result; empty, which holds for anything, where the annotation says nothing to pydantic."""
+    annotation = inspect.signature(function, eval_str=True).return_annotation
+    if annotation is inspect.Signature.empty:
+        return {}
+    try:
+        schema = TypeAdapter(annotation).json_schema(mode="serialization")
+        json.dumps(schema, allow_nan=False)
+    except (PydanticUserError, PydanticSchemaGenerationError, ValueError):
+        return {}
+    return schema
 
 
 def _written_out(tool_name: str, schema: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:

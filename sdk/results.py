@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from stepladder.schemas.answer import Usage, Violation
+from stepladder.schemas.degraded import Loss
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome, Rungs
@@ -34,8 +35,63 @@ class OpenWait:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolError:
+    """What became of a tool's run."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person said of a call, until a worker takes it up."""
+
+    done: bool
+    result: Any
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSettlement:
+    """The call of an irreversible tool that may have taken effect. ``reason`` is why nobody knows, ``key`` is its
+    idempotency key, and ``opened_at`` is when it was begun."""
+
+    state: str
+    tool: str
+    arguments: Mapping[str, Any]
+    key: str
+    opened_at: datetime
+    reason: ToolError | None = None
+    said: Said | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """What was kept of the answer of an attempt when its turn was given up: no output, with all that is lost of it."""
+
+    value: Any
+    lost: tuple[Loss, ...]
+    attempt: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A turn whose output was taken over from another job, and breaks the schema of its state now."""
+
+    turn: int
+    pointer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stood when it was asked for. ``wait`` is there where one job alone was."""
+    """A job as it stood when it was asked for. ``wait``, ``settlement`` and ``replays`` are there where one job alone
+    was, and ``misfits`` where it was made as a replay just now.
+
+    ``degraded`` is by state what was kept of its last turn, where that was given up. ``variant`` is the hash of the
+    changed document that a fork runs by, and ``replays`` are the jobs that were made from this one, oldest first.
+    """
 
     id: str
     workflow: str
@@ -48,7 +104,7 @@ class Job:
     failure_detail: str | None = None
     input: Any = None
     result: Any = None
-    degraded: Any = None
+    degraded: Mapping[str, Degraded] | None = None
     turn_count: int = 0
     attempts: int = 0
     tokens: int = 0
@@ -59,9 +115,46 @@ class Job:
     deadline_at: datetime | None = None
     token_budget: int | None = None
     replay_of: str | None = None
+    parent: str | None = None
     principal: str | None = None
     event_count: int = 0
+    cancel_requested: bool = False
+    workflow_paused: bool = False
     wait: OpenWait | None = None
+    settlement: OpenSettlement | None = None
+    variant: str | None = None
+    replays: tuple[str, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAgain:
+    """One stored answer with the verdict that it got, and the one that it would get now.
+
+    ``now`` is None where it could not be judged again, for the reason ``unjudged``: ``broken_off``, ``gone`` or
+    ``no_state``. The errors are there where the verdict ``changed``.
+    """
+
+    id: str
+    turn: int
+    attempt: int
+    state: str
+    was: Outcome
+    now: Outcome | None
+    was_cause: str | None
+    now_cause: str | None
+    changed: bool
+    unjudged: str | None = None
+    was_errors: tuple[Violation, ...] = ()
+    now_errors: tuple[Violation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Revalidated:
+    """All answers of a job, oldest first, and how many verdicts are others now."""
+
+    attempts: tuple[JudgedAgain, ...]
+    changed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +198,7 @@ class Turn:
     outcome: Outcome | None = None
     action: str | None = None
     output: Any = None
+    degraded: Degraded | None = None
     carried: bool = False
     question: str = ""
     attempts: tuple[Attempt, ...] = ()

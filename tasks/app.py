@@ -12,13 +12,10 @@ from kombu import Connection, Queue
 from stepladder.schemas.errors import BadInputError
 
 RUN_JOB = "stepladder.run_job"
-"""The one task. Its one argument is a job's id as text."""
+"""The one task. A message says that there is work; its one argument, a job's id as text, says because of which."""
 
 QUEUE = "stepladder"
 SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
-PRIORITIES = range(10)
-"""Redis has no priorities: the transport keeps one list for each of these, and empties the lowest number first."""
-
 SOCKET_TIMEOUT_S = 5.0
 """Longer than the one second that a worker waits in the broker for a message."""
 
@@ -84,7 +81,7 @@ def make_app(broker_url: str) -> Celery:
         # A message that its worker took along when it died comes back after the visibility time-out, one hour. Nobody
         # waits for that: the job's lease is over long before, and the sweep rings again.
         broker_transport_options={
-            "priority_steps": list(PRIORITIES),
+            "priority_steps": [0],  # one list: which job comes first is for the store to say
             "socket_timeout": SOCKET_TIMEOUT_S,
             "socket_connect_timeout": SOCKET_TIMEOUT_S,
             "socket_keepalive": True,

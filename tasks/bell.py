@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import structlog
 from kombu.exceptions import OperationalError
 
-from stepladder.models.due import Due
-from stepladder.tasks.app import PRIORITIES, QUEUE, RUN_JOB
+from stepladder.tasks.app import QUEUE, RUN_JOB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +41,7 @@ class Bell:
         self._within_s = within_s
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bell")
         self._silent = False
+        self._ringing: set[asyncio.Task[bool]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,18 +49,27 @@ class Bell:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for task in self._ringing:
+            task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def ring(self, job_id: UUID, priority: int = 0) -> bool:
+    async def ring(self, job_id: UUID) -> bool:
         """Says that a job is due. False if that was in vain for now."""
-        return await self.ring_many([Due(job_id, priority)])
+        return await self.ring_many([job_id])
 
-    async def ring_many(self, jobs: Sequence[Due]) -> bool:
+    async def ring_many(self, jobs: Sequence[UUID]) -> bool:
         """Says of each job that it is due. False if that was in vain for some of them. 1,000 take about 0.5 s."""
         for chunk in (jobs[at : at + _CHUNK] for at in range(0, len(jobs), _CHUNK)):
             if await self._try(partial(self._send, chunk)) is None:
                 return False
         return True
+
+    def soon(self, jobs: Sequence[UUID]) -> None:
+        """Rings the jobs while the caller goes on. To be called in the loop."""
+        if jobs:
+            task = asyncio.ensure_future(self.ring_many(jobs))
+            self._ringing.add(task)
+            task.add_done_callback(self._ringing.discard)
 
     async def waiting(self) -> int | None:
         """How many messages wait in the broker for a worker. None if the broker does not answer."""
@@ -85,19 +94,12 @@ class Bell:
             log.warning("broker takes no messages; jobs are rung once it does", reason=reason)
         self._silent = True
 
-    def _send(self, jobs: Sequence[Due]) -> int:
+    def _send(self, jobs: Sequence[UUID]) -> int:
         with self._app.producer_or_acquire() as producer:
             for job in jobs:
-                self._app.send_task(
-                    RUN_JOB, args=[str(job.job_id)], queue=QUEUE, priority=urgency(job.priority), producer=producer
-                )
+                self._app.send_task(RUN_JOB, args=[str(job)], queue=QUEUE, producer=producer)
         return len(jobs)
 
     def _count(self) -> int:
         with self._app.connection_or_acquire() as connection:
             return int(connection.default_channel.queue_declare(QUEUE).message_count)
-
-
-def urgency(priority: int) -> int:
-    """The message's priority for a job's: 0 is the most urgent and 9 the least, jobs of priority 0 lie in between."""
-    return min(max(PRIORITIES[len(PRIORITIES) // 2] - priority, PRIORITIES[0]), PRIORITIES[-1])

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
+from stepladder.models.retention import Ages
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
 from stepladder.tasks.bell import Bell
+from stepladder.tasks.bulks import hand_out_bulks
+from stepladder.tasks.retention import keep_retaining
 from stepladder.tasks.shift import Shift
 from stepladder.tasks.sweep import sweep
 from stepladder.wiring.system import open_system
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from uuid import UUID
 
     from celery import Celery
 
+    from stepladder.schemas.prices import Prices
     from stepladder.schemas.tool import Kit
 
 log = structlog.get_logger("stepladder.worker")
@@ -45,12 +48,15 @@ class Post:
     kit: Kit
     api_key: str | None = field(default=None, repr=False)
     model: str | None = None
+    prices: Prices | None = None
+    engine_concurrency: int | None = None
     concurrency: int = CONCURRENCY
     drain_s: float = DRAIN_S
+    ages: Ages = field(default_factory=Ages)
 
 
 class Station:
-    """``with Station(post, app) as station`` opens everything; ``station.run_job`` may be called by any thread.
+    """``with Station(post, app) as station`` opens everything; ``station.work`` may be called by any thread.
 
     Entering raises what ``open_system`` raises. Leaving ends the slices first, and then closes everything.
     """
@@ -78,9 +84,9 @@ class Station:
             log.error("a tool still runs, and is left behind with the process")
             os._exit(1)
 
-    def run_job(self, job_id: UUID) -> None:
-        """One slice of the job, in the loop; returns when it is over. Never raises because of the job."""
-        asyncio.run_coroutine_threadsafe(self._shift.run(self._runner, job_id), self._loop).result()
+    def work(self) -> None:
+        """Slices of the jobs that come next, in the loop; returns when none is due. Never raises because of a job."""
+        asyncio.run_coroutine_threadsafe(self._shift.run(self._runner), self._loop).result()
 
     def end(self) -> None:
         """Begins to end the slices and returns at once; for a signal handler, too."""
@@ -102,7 +108,15 @@ class Station:
         self._loop = asyncio.get_running_loop()
         self._ending, self._closing = asyncio.Event(), asyncio.Event()
         async with (
-            open_system(post.database_url, post.engine_url, post.kit, api_key=post.api_key, model=post.model) as system,
+            open_system(
+                post.database_url,
+                post.engine_url,
+                post.kit,
+                api_key=post.api_key,
+                model=post.model,
+                prices=post.prices,
+                engine_concurrency=post.engine_concurrency,
+            ) as system,
             Bell(self._app) as bell,
         ):
             self._runner = Runner(
@@ -111,10 +125,16 @@ class Station:
                 system.engine,
                 system.identity,
                 is_over=self._shift.is_over,
+                ring=bell.soon,
+                slots=system.slots,
             )
             sweeping = asyncio.create_task(sweep(system.store, bell))
+            handing = asyncio.create_task(hand_out_bulks(system.store, Machines(system.store, post.kit), bell))
+            retaining = asyncio.create_task(keep_retaining(system.store.database, post.ages))
             self._ready.set_result(None)
             await self._ending.wait()
             sweeping.cancel()
+            handing.cancel()
+            retaining.cancel()
             await self._shift.end(post.drain_s)
             await self._closing.wait()  # until then messages still come, and find that the shift is over

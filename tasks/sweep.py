@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from stepladder.models.children import cancel_orphans
 from stepladder.models.due import take_due
 from stepladder.schemas.errors import UnreachableError
 
@@ -38,7 +39,13 @@ async def sweep(store: Store, bell: Bell, *, every_s: float = EVERY_S) -> None:
 
 
 async def sweep_once(store: Store, bell: Bell) -> int:
-    """Rings what is to be rung now, and says how many jobs that were. A broker that does not answer is left alone."""
+    """Rings what is to be rung now, and says how many jobs that were. A broker that does not answer is left alone.
+
+    Children whose parent has ended are asked to end first, where its worker died before it did so.
+    """
+    orphans = await cancel_orphans(store)
+    if orphans:
+        log.info("children of ended jobs asked to end", jobs=orphans)
     waiting = await bell.waiting()
     if waiting is None:
         return 0

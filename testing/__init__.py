@@ -1,11 +1,13 @@
 """For tests of workflows: a scripted engine over real sockets, and waiting for a condition instead of sleeping."""
 
+from stepladder.schemas.actor import Actor
 from stepladder.testing.engine import ScriptedEngine
 from stepladder.testing.run import Ran, run
 from stepladder.testing.script import Answer, Fault, FaultKind, Line, Raw, RecordedRequest, Reply
 from stepladder.testing.wait import eventually, wait_until
 
 __all__ = [
+    "Actor",
     "Answer",
     "Fault",
     "FaultKind",

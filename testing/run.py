@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import compiled
 from stepladder.runner.submission import publish, submit
+from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.sdk.kit import registered
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepladder.models.reads import EventRecord, Overview, TurnRecord
+    from stepladder.schemas.actor import Actor
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.machine import Machine
@@ -43,19 +45,26 @@ async def run(
     database_url: str,
     signals: Mapping[str, Sequence[Json]] | None = None,
     kit: Kit | None = None,
+    principal: Actor = LOCAL,
+    sender: Actor = LOCAL,
+    others: Sequence[Workflow | str] = (),
 ) -> Ran:
     """Runs one job of ``workflow``, a document's text or its Python form, until it ends or waits.
 
-    ``signals`` are given when the job waits for them, ``kit`` is all that is registered unless it is given.
+    ``signals`` are given when the job waits for them, ``kit`` is all that is registered unless it is given. The job is
+    ``principal``'s, whose scopes its tools may use, and the signals come from ``sender``. ``others`` are workflows that
+    it calls: ``turns``, ``events`` and ``steps`` are the job's own and, of the steps, its children's.
     Raises as ``stepladder run`` complains: ``BadDocumentError``, ``BadInputError``, ``UnreachableError``.
     """
     kit = registered() if kit is None else kit
-    machine = _machine(workflow, kit)
+    machine, called = _machine(workflow, kit), [_machine(other, kit) for other in others]
     steps: list[Step] = []
     async with open_system(database_url, engine_url, kit, observe=steps.append) as system:
-        await publish(system.store, machine)
-        job = await submit(system.store, machine, {} if value is None else value, datetime.now(UTC))
-        await Driver(system.runner, system.store, system.reads, signals or {}).drive(job.id)
+        for one in (*called, machine):
+            await publish(system.store, one)
+        given = {} if value is None else value
+        job = await submit(system.store, machine, given, datetime.now(UTC), principal=principal)
+        await Driver(system.runner, system.store, system.reads, signals or {}, sender).drive(job.id)
         overview = await system.reads.overview(job.id)
         if overview is None:
             raise LookupError(f"job {job.id} has vanished from the store")

@@ -16,7 +16,7 @@ from stepladder.sdk.kit import registered
 from stepladder.wiring.files import read_text
 from stepladder.wiring.note import read_note
 from stepladder.workflows.check import check_document
-from stepladder.workflows.compile import compile_workflow
+from stepladder.workflows.compile import UNPINNED, compile_workflow
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stepladder.schemas.finding import Finding
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
+    from stepladder.workflows.audit import Audit
+    from stepladder.workflows.compile import Compiled
     from stepladder.workflows.machine import Machine
 
 
@@ -83,19 +85,23 @@ def _place(error: BaseException) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def load_machine(document: str, kit: Kit) -> tuple[Machine, tuple[Finding, ...]]:
+def compile_document(document: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
     """Compiles a document, which is a file (YAML or JSON) or ``MODULE:NAME`` for one built in Python.
 
-    Gives the machine and its warnings. Raises ``BadDocumentError`` with every error at once.
+    Raises ``BadInputError`` where there is none.
     """
     module, name = _module_and_name(document)
     if module is not None:
         workflow = getattr(_import(module), name, None)
         if not isinstance(workflow, Workflow):
             raise BadInputError(f"{document} is no stepladder.Workflow", remedy="write MODULE:NAME, or a file")
-        compiled = compile_workflow(workflow, kit)
-    else:
-        compiled = check_document(read_text(Path(document)), kit)
+        return compile_workflow(workflow, kit, audit)
+    return check_document(read_text(Path(document)), kit, audit)
+
+
+def load_machine(document: str, kit: Kit) -> tuple[Machine, tuple[Finding, ...]]:
+    """The machine of a document and its warnings. Raises ``BadDocumentError`` with every error at once."""
+    compiled = compile_document(document, kit)
     if compiled.machine is None:
         raise BadDocumentError(document, compiled.errors)
     return compiled.machine, compiled.findings

@@ -34,6 +34,7 @@ def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
         if out.isatty()
         else structlog.processors.JSONRenderer(ensure_ascii=False)
     )
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it speaks of every try to connect, and we of the first
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -25,11 +25,16 @@ FILE = "up.json"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """``app`` is the module that registers tools and rules, as it was named, and ``folder`` where it was named."""
+    """``app`` is the module that registers tools and rules, as it was named, and ``folder`` where it was named.
+
+    ``broker_url`` is that of a broker that ``up`` started itself, ``engine_url`` that of its engine, whoever started
+    it.
+    """
 
     pid: int
     url: str | None = None
     broker_url: str | None = None
+    engine_url: str | None = None
     app: str | None = None
     folder: str | None = None
 

@@ -114,6 +114,14 @@ def needed_broker(settings: Settings) -> str:
     return url
 
 
+def running_engine(settings: Settings) -> str | None:
+    """The base URL of the engine that is set, or that a running ``stepladder up`` has. None if there is none."""
+    if settings.engine_url is not None:
+        return settings.engine_url
+    note = read_note(settings.home)
+    return None if note is None else note.engine_url
+
+
 @contextmanager
 def engine(settings: Settings, say: Say) -> Iterator[str]:
     """The base URL of an engine. Without one, llama.cpp serves a small model on loopback until the block is left.

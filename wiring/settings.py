@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import BeforeValidator, Field, InstanceOf, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from stepladder.schemas.errors import BadInputError
+from stepladder.schemas.prices import Prices
+from stepladder.wiring.prices import parse_prices
 
 CONFIGURATION_FILE = "stepladder.toml"
 PREFIX = "STEPLADDER_"
@@ -33,8 +41,25 @@ class Settings(BaseSettings):
     home: Path = Field(default_factory=lambda: platformdirs.user_data_path("stepladder"))
     host: str = Field("127.0.0.1", description="where the API listens; beyond this machine it wants `api_keys`")
     port: int = Field(PORT, ge=0, le=65535, description="of the API and the dashboard; 0 takes a free one")
-    api_keys: SecretStr | None = Field(None, description='JSON: [{"name", "key", "scopes"}]')
+    api_keys: SecretStr | None = Field(None, description='JSON: [{"name", "key", "scopes", "max_in_flight"?}]')
+    prices: Annotated[InstanceOf[Prices] | None, NoDecode, BeforeValidator(parse_prices)] = Field(
+        None,
+        description='JSON: {"MODEL": {"prompt", "completion"}, "currency"?}, of a million tokens',
+        validate_default=False,
+    )
+    engine_concurrency: int | None = Field(
+        None, ge=0, le=1_000_000, description="requests that all workers together have at the engine at once"
+    )
+    max_in_flight_per_principal: int | None = Field(
+        None, ge=0, le=2**31 - 1, description="jobs of one principal that workers have in hand at once"
+    )
     concurrency: int = Field(400, ge=1, le=10_000, description="jobs that one worker holds at once")
+    keep_raw_days: float | None = Field(
+        None, ge=0, le=36_500, description="after a job's end, until its raw answers go; without it, they stay"
+    )
+    keep_events_days: float | None = Field(
+        None, ge=0, le=36_500, description="after a job's end, until its history goes; without it, it stays"
+    )
     log_level: Literal["debug", "info", "warning", "error"] | None = Field(
         None, description="default: as the command says"
     )

@@ -6,15 +6,30 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from stepladder.models.database import Database
+from stepladder.models.prices import keep_prices
 from stepladder.models.reads import Reads
 from stepladder.models.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from stepladder.schemas.prices import Prices
+
 
 @asynccontextmanager
-async def open_store(database_url: str) -> AsyncIterator[tuple[Store, Reads]]:
-    """Raises ``UnreachableError`` where there is no database, or its tables are not those that are needed."""
+async def open_database(database_url: str, prices: Prices | None = None) -> AsyncIterator[Database]:
+    """``prices`` hold from now on; None leaves those that hold.
+
+    Raises ``UnreachableError`` where there is no database, or its tables are not those that are needed.
+    """
     async with Database(database_url) as database:
+        if prices is not None:
+            await keep_prices(database, prices)
+        yield database
+
+
+@asynccontextmanager
+async def open_store(database_url: str, prices: Prices | None = None) -> AsyncIterator[tuple[Store, Reads]]:
+    """As ``open_database``."""
+    async with open_database(database_url, prices) as database:
         yield Store(database), Reads(database)

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import Identity, identify
+from stepladder.models.reads import Reads
+from stepladder.models.store import Store
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
-from stepladder.wiring.stores import open_store
+from stepladder.runner.shares import share_of
+from stepladder.wiring.stores import open_database
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from stepladder.models.reads import Reads
-    from stepladder.models.store import Store
+    from stepladder.engine.slots import Slots
+    from stepladder.schemas.prices import Prices
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.step import Step
 
@@ -30,6 +33,7 @@ class System:
     engine: EngineClient
     identity: Identity
     runner: Runner
+    slots: Slots
 
 
 @asynccontextmanager
@@ -40,14 +44,20 @@ async def open_system(
     *,
     api_key: str | None = None,
     model: str | None = None,
+    prices: Prices | None = None,
+    engine_concurrency: int | None = None,
     observe: Callable[[Step], None] = lambda _: None,
 ) -> AsyncIterator[System]:
-    """Everything, ready for work. ``observe`` sees every step that is committed.
+    """Everything, ready for work. ``prices`` hold from now on, ``observe`` sees every step that is committed.
+
+    ``engine_concurrency`` bounds the requests that all processes together have at the engine at once.
 
     Raises ``UnreachableError`` for a database or an engine that does not answer, ``BadInputError`` for a model that
     the engine does not serve.
     """
-    async with open_store(database_url) as (store, reads), EngineClient(engine_url, api_key=api_key) as engine:
+    async with open_database(database_url, prices) as database, EngineClient(engine_url, api_key=api_key) as engine:
         identity = await identify(engine, model=model)
-        runner = Runner(store, Machines(store, kit), engine, identity, observe=observe)
-        yield System(store, reads, engine, identity, runner)
+        async with share_of(database, engine.base_url, engine_concurrency) as slots:
+            store = Store(database)
+            runner = Runner(store, Machines(store, kit), engine, identity, observe=observe, slots=slots)
+            yield System(store, Reads(database), engine, identity, runner, slots)

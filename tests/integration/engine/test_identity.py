@@ -45,7 +45,11 @@ async def pages(content: Mapping[str, Json | bytes], status: int = 200) -> Async
 VLLM: dict[str, Json | bytes] = {
     "/v1/models": {
         "object": "list",
-        "data": [{"id": "base", "owned_by": "vllm", "max_model_len": 8192}, {"id": "lora"}],
+        "data": [
+            {"id": "base", "owned_by": "vllm", "max_model_len": 8192},
+            {"id": "lora", "parent": "base", "max_model_len": None},
+            {"id": "other"},
+        ],
     },
     "/version": {"version": "0.32.0"},
 }
@@ -67,7 +71,11 @@ LLAMA: dict[str, Json | bytes] = {
 
 async def test_vllm_tells_its_version_and_its_limit() -> None:
     async with pages(VLLM) as url, EngineClient(f"{url}/v1/") as client:
-        assert await identify(client) == Identity("base", "0.32.0", 8192, None, "vllm", ("base", "lora"))
+        lengths = {"base": 8192, "lora": 8192}
+        names = ("base", "lora", "other")
+        assert await identify(client) == Identity("base", "0.32.0", 8192, None, "vllm", names, lengths)
+        lora = await identify(client, model="lora")
+        assert (lora.model, lora.max_model_len) == ("lora", 8192)
 
 
 async def test_vllm_in_development_mode_tells_the_pinned_backend() -> None:
@@ -77,9 +85,10 @@ async def test_vllm_in_development_mode_tells_the_pinned_backend() -> None:
 
 
 async def test_llama_cpp_tells_its_build_and_the_context_of_one_slot() -> None:
+    path = "/models/small.gguf"
     async with pages(LLAMA) as url, EngineClient(f"{url}/v1") as client:
         assert await identify(client, model="small") == Identity(
-            "small", "b9000-abcdef", 1024, "gbnf", "llama.cpp", ("/models/small.gguf",)
+            "small", "b9000-abcdef", 1024, "gbnf", "llama.cpp", (path,), {path: 1024, "small": 1024}
         )
 
 
@@ -93,13 +102,13 @@ async def test_the_scripted_engine_can_be_identified() -> None:
         ScriptedEngine(model="m", max_model_len=99, version="0.30.1") as engine,
         EngineClient(engine.url) as client,
     ):
-        assert await identify(client) == Identity("m", "0.30.1", 99, None, "vllm", ("m",))
+        assert await identify(client) == Identity("m", "0.30.1", 99, None, "vllm", ("m",), {"m": 99})
 
 
 async def test_a_model_that_is_not_served_is_named_with_those_that_are() -> None:
     async with pages(VLLM) as url, EngineClient(f"{url}/v1") as client:
-        with pytest.raises(BadInputError, match=r"does not serve the model other\. It serves: base, lora\."):
-            await identify(client, model="other")
+        with pytest.raises(BadInputError, match=r"does not serve the model big\. It serves: base, lora, other\."):
+            await identify(client, model="big")
 
 
 async def test_nobody_there() -> None:

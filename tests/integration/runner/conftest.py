@@ -22,6 +22,7 @@ from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner
 from stepladder.runner.submission import publish, submit
+from stepladder.schemas.actor import Actor
 from stepladder.schemas.document import Workflow
 from stepladder.sdk import kit
 from stepladder.testing import ScriptedEngine
@@ -73,8 +74,14 @@ class Works:
         document = {"name": "w", "version": next(_versions), "start": next(iter(states)), "states": states} | fields
         machine = compiled(Workflow.model_validate(document), kit.registered())
         await publish(self.store, machine)
-        job = await submit(self.store, machine, {} if value is None else value, datetime.now(UTC), scopes=scopes)
+        value = {} if value is None else value
+        job = await submit(self.store, machine, value, datetime.now(UTC), principal=Actor("local", scopes))
         return job.id
+
+    async def publish(self, name: str, states: Mapping[str, Any], **fields: Any) -> None:
+        """A workflow for others to call, in a version of its own."""
+        document = {"name": name, "version": next(_versions), "start": next(iter(states)), "states": states} | fields
+        await publish(self.store, compiled(Workflow.model_validate(document), kit.registered()))
 
     async def drive(self, job_id: UUID, answers: Mapping[str, list[Any]] | None = None, **options: Any) -> Overview:
         """Runs a job until it ends or waits for somebody."""

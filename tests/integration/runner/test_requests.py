@@ -135,7 +135,7 @@ async def test_the_same_answer_over_and_over_is_a_loop(works: Open) -> None:
     w = await works(respond=lambda _: {"action": "again"})
     states = {"again": asking(output=output, max_visits=9, next={"again": "again", "exhausted": "done"})}
     done = await w.run(states)
-    assert (done.failure, done.turn_count) == ("loop", 2)
+    assert (done.failure, done.turn_count) == ("loop", 3)
     off = await w.run({"again": states["again"] | {"loop": "off"}})
     assert (off.status, off.turn_count) == ("succeeded", 9)
 

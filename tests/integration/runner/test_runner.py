@@ -317,11 +317,19 @@ async def test_the_deadline_ends_a_job_whose_engine_stays_silent(works: Open, de
 
 
 async def test_a_token_budget_is_a_bound_on_the_job_and_on_each_request(works: Open) -> None:
-    wrong = [Answer({"n": -number}, prompt_tokens=60, completion_tokens=20) for number in range(1, 4)]
+    wrong = [Answer({"n": -n}, prompt_tokens=10, completion_tokens=tokens) for n, tokens in ((1, 50), (2, 30))]
     w = await works(*wrong)
     done = await w.run(ASK, limits={"token_budget": 100}, max_completion_tokens=90, retry={"attempts": 9})
-    assert (done.failure, done.tokens) == ("token_budget", 160)
-    assert [request.body["max_completion_tokens"] for request in w.engine.requests] == [90, 20]
+    assert (done.failure, done.tokens) == ("token_budget", 100)
+    assert "100 of 100 tokens" in str(done.failure_detail)
+    assert [request.body["max_completion_tokens"] for request in w.engine.requests] == [90, 30]
+
+
+async def test_a_question_that_the_token_budget_cannot_pay_for_is_not_asked_again(works: Open) -> None:
+    w = await works(Answer({"n": -1}, prompt_tokens=60, completion_tokens=20))
+    done = await w.run(ASK, limits={"token_budget": 100}, max_completion_tokens=90, retry={"attempts": 9})
+    assert (done.failure, done.tokens, len(w.engine.requests)) == ("token_budget", 80, 1)
+    assert "80 of 100 tokens are spent, and the prompt takes 60" in str(done.failure_detail)
 
 
 async def test_a_budget_of_0_asks_nothing(works: Open) -> None:

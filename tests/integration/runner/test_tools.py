@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 import stepladder
+from stepladder.models.records import Settling
 from stepladder.runner.runner import SliceEnd
+from stepladder.runner.tools import run_tool
+from stepladder.schemas.tool import Effect
+from stepladder.sdk import kit
 from stepladder.testing import Fault, eventually
+from stepladder.workflows.job import ToolCall, ToolError
+from stepladder.workflows.step import Settled, ToolReturned
 
 from .conftest import asking
 
@@ -141,7 +151,7 @@ async def test_without_an_edge_for_it_an_error_ends_the_job(works: Open) -> None
     w = await works()
     done = await w.run({"look": {"tool": "look", "next": {"ok": "done"}}})
     assert (done.status, done.failure) == ("failed", "tool_failed")
-    assert done.failure_detail == "state look, tool look: OutOfStockError: no more of it"
+    assert done.failure_detail == "state look, tool look: OutOfStockError: no more of it; the state has no edge `error`"
 
 
 async def test_a_job_without_the_tools_scope_may_not_run_it(works: Open) -> None:
@@ -202,8 +212,170 @@ async def test_the_key_is_no_argument_that_a_model_could_give(works: Open) -> No
     assert await w.outcomes(done.id) == [("schema_violation", "additionalProperties")]
 
 
+# How long, how often, and what comes back
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_tool_that_is_out_of_time_has_failed_and_its_result_is_dropped(works: Open, asynchronous: bool) -> None:
+    go_on, ended = threading.Event(), threading.Event()
+    if asynchronous:
+
+        @stepladder.tool("look", effect="read", timeout_s=0.05)
+        async def look_later() -> str:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return "never"
+    else:
+
+        @stepladder.tool("look", effect="read")
+        def look() -> str:
+            go_on.wait(20)
+            ended.set()
+            return "too late"
+
+    w = await works()
+    with capture_logs() as logs:
+        done = await w.run(looking(timeout_s=0.05))
+        assert done.result == {"kind": "timeout", "message": "it did not come back within 0.05 s"}
+        assert ended.is_set() is asynchronous, "an async tool is cancelled, and a thread goes on"
+        go_on.set()
+        if not asynchronous:
+            await eventually(lambda: any(line["event"] == "tool came back too late" for line in logs))
+    assert (await w.rows("SELECT result FROM tool_calls WHERE job_id = %s", done.id)) == [{"result": None}]
+
+
+async def test_a_tool_that_does_not_stop_keeps_no_job(works: Open) -> None:
+    release = asyncio.Event()
+
+    @stepladder.tool("look", effect="read", timeout_s=0.05)
+    async def look() -> None:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+
+    w = await works()
+    done = await w.run(looking())
+    assert isinstance(done.result, dict)
+    assert done.result["kind"] == "timeout"
+    release.set()
+
+
+async def test_a_tool_that_may_take_no_time_is_not_run(works: Open) -> None:
+    ran: list[int] = []
+
+    @stepladder.tool("pay", effect="irreversible", timeout_s=0)
+    def pay(amount: int) -> None:
+        ran.append(amount)
+
+    w = await works()
+    told = {"pay": PAYING["pay"] | {"next": {"ok": "done", "error": "told"}}, "told": ERROR_OF_PAY}
+    done = await w.drive(await w.submit(PAYING | told), YES)
+    assert done.result == {"kind": "timeout", "message": "it was not run: it may take 0 s"}
+    assert ran == []
+
+
+async def test_the_jobs_deadline_cuts_short_what_may_be_cut_short(works: Open) -> None:
+    @stepladder.tool("look", effect="read")
+    async def look() -> None:
+        await asyncio.Event().wait()
+
+    w = await works()
+    done = await w.run(looking(), limits={"deadline_s": 0.5})
+    assert isinstance(done.result, dict)
+    assert done.result["kind"] == "timeout"
+    assert "the job's deadline" in str(done.result["message"])
+
+
+async def test_a_tool_is_run_again_under_its_key_until_it_comes_right(works: Open) -> None:
+    keys: list[str] = []
+
+    @stepladder.tool("look", effect="idempotent")
+    def look(idempotency_key: str) -> int:
+        keys.append(idempotency_key)
+        if len(keys) < 3:
+            raise OutOfStockError(f"no {len(keys)}")
+        return len(keys)
+
+    w = await works()
+    done = await w.run(looking(retry={"attempts": 3}))
+    assert done.result == {"got": 3}
+    assert len(set(keys)) == 1
+    assert await w.rows("SELECT runs, failed, lost, error FROM tool_calls WHERE job_id = %s", done.id) == [
+        {"runs": 3, "failed": 2, "lost": 0, "error": None}
+    ]
+    kinds = await w.kinds(done.id)
+    runs = ["tool_started", "tool_failed", "retry_scheduled"]
+    assert kinds[2:10] == [*runs, *runs, "tool_started", "tool_returned"]
+
+
+async def test_a_tool_that_always_fails_is_run_as_often_as_may_be_and_no_more(works: Open) -> None:
+    ran: list[int] = []
+
+    @stepladder.tool("look", effect="read")
+    async def look() -> None:
+        ran.append(1)
+        raise OutOfStockError("no more of it")
+
+    w = await works()
+    done = await w.run(looking(retry={"attempts": 2}))
+    assert done.result == {"kind": "OutOfStockError", "message": "no more of it"}
+    assert len(ran) == 2
+
+
+class Receipt(BaseModel):
+    amount: int
+    on: date = date(2026, 1, 1)
+
+
+async def test_a_result_of_a_type_of_ones_own_is_json(works: Open) -> None:
+    @stepladder.tool("look", effect="read")
+    def look() -> list[Receipt]:
+        return [Receipt(amount=3)]
+
+    w = await works()
+    assert (await w.run(looking())).result == {"got": [{"amount": 3, "on": "2026-01-01"}]}
+
+
+async def test_a_result_that_breaks_the_annotation_is_told_by_pointer_and_not_tried_again(works: Open) -> None:
+    ran: list[int] = []
+
+    @stepladder.tool("look", effect="read")
+    def look() -> list[Receipt]:
+        ran.append(1)
+        return [{"amount": "three"}, {"on": 5}]  # type: ignore[list-item]  # that is the point
+
+    w = await works()
+    done = await w.run(looking(retry={"attempts": 5}))
+    assert isinstance(done.result, dict)
+    assert done.result["kind"] == "bad_result"
+    for said in ("what look returns", "/0/amount", "/1/on", "amount"):
+        assert said in str(done.result["message"])
+    assert ran == [1]
+
+
+async def test_four_hundred_sleeping_tools_keep_nobody_waiting() -> None:
+    together, arrived = threading.Barrier(400), threading.Event()
+
+    @stepladder.tool("look", effect="read")
+    def look() -> None:
+        if together.wait(60) == 0:
+            arrived.set()
+
+    tool = kit.registered().tools["look"]
+    call = ToolCall(1, "look", "look", Effect.READ, {}, "key", datetime.now(UTC))
+    runs = [asyncio.ensure_future(run_tool(tool, call)) for _ in range(399)]
+    await eventually(lambda: together.n_waiting == 399)
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 10) == 7, "the loop's own threads are free"
+    assert await run_tool(tool, call) == ToolReturned(None)
+    assert set(await asyncio.gather(*runs)) == {ToolReturned(None)}
+    assert arrived.is_set()
+
+
 # What cannot be undone
 
+ERROR_OF_PAY = {"end": "succeeded", "result": {"kind": "errors.pay.kind", "message": "errors.pay.message"}}
 PAYING: dict[str, Any] = {
     "confirm": {"wait": {"signal": "confirm"}, "next": {"yes": "pay"}},
     "pay": {"tool": "pay", "arguments": {"amount": "3"}, "next": {"ok": "done", "error": "broken"}},
@@ -235,6 +407,100 @@ async def test_an_irreversible_tool_whose_worker_died_waits_for_a_person_and_nev
     assert (await w.runner().run_slice(job)).end is SliceEnd.IDLE
     assert paid == [3]
     assert (await w.kinds(job)).count("settlement_needed") == 1
+
+
+def _hangs(paid: list[int], asynchronous: bool, release: threading.Event) -> None:
+    if asynchronous:
+
+        @stepladder.tool("pay", effect="irreversible", timeout_s=0.05)
+        async def pay_later(amount: int) -> None:
+            paid.append(amount)
+            await asyncio.Event().wait()
+    else:
+
+        @stepladder.tool("pay", effect="irreversible", timeout_s=0.05)
+        def pay(amount: int) -> None:
+            paid.append(amount)
+            release.wait(20)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_an_irreversible_tool_that_is_out_of_time_is_settled_and_never_run_again(
+    works: Open, asynchronous: bool
+) -> None:
+    paid: list[int] = []
+    release = threading.Event()
+    _hangs(paid, asynchronous, release)
+    w = await works()
+    job = await w.submit(PAYING)
+    for _ in range(2):
+        waits = await w.drive(job, YES)
+        assert (waits.status, waits.waiting_for) == ("waiting", "settlement")
+    release.set()
+    found = await w.reads.unsettled(job)
+    assert found is not None
+    assert found.call.error == ToolError("timeout", "it did not come back within 0.05 s")
+    assert await w.store.settle(job, found.call.key, Settled(True, {"receipt": 7}, "kim")) is Settling.ACCEPTED
+    done = await w.drive(job)
+    assert (done.status, paid) == ("succeeded", [3])
+    assert await w.rows("SELECT result, error, runs FROM tool_calls WHERE job_id = %s", job) == [
+        {"result": {"receipt": 7}, "error": None, "runs": 1}
+    ]
+
+
+@pytest.mark.parametrize("effect", ["irreversible", "read"])
+async def test_a_tool_that_cannot_know_what_it_did_says_so(works: Open, effect: str) -> None:
+    @stepladder.tool("pay", effect=effect)
+    def pay(amount: int) -> None:
+        raise stepladder.EffectUnknownError(f"the bank broke off while {amount} were paid")
+
+    w = await works()
+    told = {"pay": PAYING["pay"] | {"next": {"ok": "done", "error": "told"}}, "told": ERROR_OF_PAY}
+    done = await w.drive(await w.submit(PAYING | told), YES)
+    if effect == "read":
+        assert done.result == {"kind": "EffectUnknownError", "message": "the bank broke off while 3 were paid"}
+        return
+    assert (done.status, done.waiting_for) == ("waiting", "settlement")
+    found = await w.reads.unsettled(done.id)
+    assert found is not None
+    assert found.call.error == ToolError("effect_unknown", "the bank broke off while 3 were paid")
+
+
+@pytest.mark.parametrize("bad", [False, True], ids=["raises", "gives a bad result"])
+async def test_an_irreversible_tool_that_comes_back_in_the_wrong_way_goes_by_its_error_and_once(
+    works: Open, bad: bool
+) -> None:
+    paid: list[int] = []
+
+    @stepladder.tool("pay", effect="irreversible")
+    def pay(amount: int) -> int:
+        paid.append(amount)
+        if bad:
+            return "three"  # type: ignore[return-value]  # that is the point
+        raise OutOfStockError("no money")
+
+    w = await works()
+    told = {"pay": PAYING["pay"] | {"next": {"ok": "done", "error": "told"}}, "told": ERROR_OF_PAY}
+    done = await w.drive(await w.submit(PAYING | told), YES)
+    assert isinstance(done.result, dict)
+    assert done.result["kind"] == ("bad_result" if bad else "OutOfStockError")
+    assert paid == [3]
+
+
+async def test_an_irreversible_tool_may_fail_in_whatever_words(works: Open) -> None:
+    """An index looks into the error, and PostgreSQL's own functions for JSON stop at a NUL in it."""
+
+    @stepladder.tool("pay", effect="irreversible")
+    def pay(amount: int) -> None:
+        del amount
+        raise OutOfStockError('\0 {"kind": "not_done"}')
+
+    w = await works()
+    told = {"pay": PAYING["pay"] | {"next": {"ok": "done", "error": "told"}}, "told": ERROR_OF_PAY}
+    done = await w.drive(await w.submit(PAYING | told), YES)
+    assert done.result == {"kind": "OutOfStockError", "message": '\0 {"kind": "not_done"}'}
+    again = 'SELECT FROM tool_calls WHERE job_id = %s AND error::text ~ \'"kind" *: *"(not_done|invalid_arguments)"\''
+    assert await w.rows(again, done.id) == []  # so that no other job of its lineage begins it
 
 
 async def test_an_irreversible_tool_that_comes_back_needs_no_settlement(works: Open) -> None:

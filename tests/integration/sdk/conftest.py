@@ -21,15 +21,17 @@ from stepladder.models.database import Database
 from stepladder.models.reads import Reads
 from stepladder.models.store import Store
 from stepladder.runner.runner import SliceEnd
-from stepladder.schemas.tool import Kit
+from stepladder.schemas.errors import EffectUnknownError
+from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.testing import Answer, ScriptedEngine
 from stepladder.wiring.logs import configure_logs
 from stepladder.wiring.system import open_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
-    from stepladder.models.due import Due
+    from stepladder.schemas.jsontypes import JsonObject
     from stepladder.testing import Line, RecordedRequest
 
 BILL = """
@@ -57,7 +59,24 @@ KEYS = """[
     {"name": "ci", "key": "long-random-word", "scopes": ["*"]},
     {"name": "eye", "key": "k2", "scopes": ["jobs:read"]}
 ]"""
-NO_KIT = Kit({}, {})
+PAYING = """
+name: paying
+version: 1
+start: confirm
+states:
+  confirm: {wait: {signal: confirmation}, next: {go: pay}}
+  pay: {tool: pay, next: {ok: done, error: left}}
+  done: {end: succeeded, result: tools.pay}
+  left: {end: failed, result: errors.pay.kind}
+"""
+
+
+def broken_off() -> None:
+    raise EffectUnknownError("the bank broke off")
+
+
+NO_ARGUMENTS: JsonObject = {"type": "object", "additionalProperties": False}
+KIT = Kit({"pay": Tool("pay", Effect.IRREVERSIBLE, NO_ARGUMENTS, broken_off, returns={"type": "object"})}, {})
 
 
 def respond(request: RecordedRequest) -> Line:
@@ -87,9 +106,9 @@ class ApiThread:
         try:
             async with (
                 Database(self._database_url) as database,
-                open_system(self._database_url, self._engine_url, NO_KIT) as system,
+                open_system(self._database_url, self._engine_url, KIT) as system,
             ):
-                app = create_app(database, Store(database), Reads(database), NO_KIT, _nobody, keys=self._keys)
+                app = create_app(database, Store(database), Reads(database), KIT, _nobody, keys=self._keys)
                 serving = asyncio.ensure_future(serve(app, "127.0.0.1", 0, started=self._started.set_result))
                 working = asyncio.ensure_future(_work(system.runner.run_slice))
                 await self._ending.wait()
@@ -102,7 +121,7 @@ class ApiThread:
             raise
 
 
-async def _nobody(_: Sequence[Due]) -> None:
+async def _nobody(_: Sequence[UUID]) -> None:
     return None
 
 

@@ -23,15 +23,17 @@ from stepladder import (
     WaitTimeoutError,
 )
 from stepladder.schemas.document import Workflow
-from stepladder.schemas.job import JobStatus
+from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome, RungState
 from stepladder.testing import wait_until
 
-from .conftest import BILL, KEYS, Between
+from .conftest import BILL, KEYS, PAYING, Between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from stepladder.sdk.results import Job
 
     from .conftest import Serve
 
@@ -48,6 +50,99 @@ def client(api_url: str) -> Iterator[Client]:
     with Client(api_url) as client:
         client.publish(BILL)
         yield client
+
+
+def unsettled(client: Client) -> Job:
+    """A job of which nobody knows whether its payment took effect."""
+    client.publish(PAYING)
+    job = client.submit("paying")
+    wait_until(lambda: client.get(job.id).wait is not None, 20, what="the job waits")
+    wait = client.get(job.id).wait
+    assert wait is not None
+    client.signal(job.id, "confirmation", {"action": "go", "wait_id": wait.wait_id})
+    wait_until(lambda: client.get(job.id).settlement is not None, 20, what="the job waits for settlement")
+    return client.get(job.id)
+
+
+def test_a_payment_that_nobody_knows_of_is_settled(client: Client) -> None:
+    job = unsettled(client)
+    open_ = job.settlement
+    assert open_ is not None
+    assert (open_.state, open_.tool, open_.arguments, open_.said) == ("pay", "pay", {}, None)
+    assert open_.reason is not None
+    assert (open_.reason.kind, open_.reason.message) == ("effect_unknown", "the bank broke off")
+    with pytest.raises(RejectedError, match="none that pay returns"):
+        client.settle(job.id, done=True, result=7)
+    with pytest.raises(ConflictError, match="and not of another"):
+        client.settle(job.id, done=True, result={}, key="another")
+    client.settle(job.id, done=True, result={"receipt": 7}, key=open_.key)
+    client.settle(job.id, done=True, result={"receipt": 7})
+    done = client.wait(job.id)
+    assert (done.status, done.result) == (JobStatus.SUCCEEDED, {"receipt": 7})
+    with pytest.raises(ConflictError, match="it is succeeded"):
+        client.settle(job.id, done=False)
+
+
+async def test_the_async_client_settles_as_well(client: Client, api_url: str) -> None:
+    job = unsettled(client)
+    client.cancel(job.id)
+    assert client.get(job.id).cancel_requested
+    async with AsyncClient(api_url) as other:
+        await other.settle(job.id, done=False)
+        done = await other.wait(job.id)
+    assert done.status is JobStatus.CANCELLED
+
+
+def given_up(client: Client) -> Job:
+    """A job that no answer could satisfy: the engine says 35, and 36 to who is told that this was wrong."""
+    client.publish(BILL.replace("total == 36", "total == 37").replace("name: bill", "name: strict"))
+    failed = client.wait(client.submit("strict", TEAM).id, 30)
+    assert (failed.status, failed.failure) == (JobStatus.FAILED, Failure.ATTEMPTS_EXHAUSTED)
+    return failed
+
+
+def test_a_failed_job_is_judged_again_resumed_and_forked(client: Client) -> None:
+    failed = given_up(client)
+    same = client.revalidate(failed.id)
+    assert (same.changed, [one.now for one in same.attempts]) == (0, [Outcome.SEMANTIC] * 3)
+    wider = {"states.sum.rules.0.check": "output.total == 36"}
+    report = client.revalidate(failed.id, wider)
+    assert [(one.attempt, one.was, one.now, one.changed) for one in report.attempts] == [
+        (1, Outcome.SEMANTIC, Outcome.SEMANTIC, False),
+        (2, Outcome.SEMANTIC, Outcome.VALID, True),
+        (3, Outcome.SEMANTIC, Outcome.VALID, True),
+    ]
+    assert [error.pointer for error in report.attempts[1].was_errors] == ["/total"]
+    resumed = client.replay(failed.id, "resume")
+    forked = client.replay(failed.id, "fork", 1, wider, idempotency_key="f1")
+    assert client.replay(failed.id, "fork", 1, wider, idempotency_key="f1").id == forked.id
+    assert (forked.replay_of, resumed.replay_of, resumed.variant, forked.misfits) == (failed.id, failed.id, None, ())
+    assert forked.variant is not None
+    assert client.get(failed.id).replays == (resumed.id, forked.id)
+    wait_until(lambda: client.get(forked.id).waiting_for == "approval", what="the fork has its total")
+    assert client.wait(resumed.id, 30).failure is Failure.ATTEMPTS_EXHAUSTED
+
+
+def test_a_replay_that_cannot_be_says_why(client: Client) -> None:
+    failed = given_up(client)
+    with pytest.raises(BadInputError, match="no new job"):
+        client.replay(failed.id, "revalidate")
+    with pytest.raises(RejectedError, match="no turn 7"):
+        client.replay(failed.id, "fork", 7)
+    with pytest.raises(RejectedError, match="changes nothing"):
+        client.replay(failed.id, "resume", set={"model": "other"})
+    open_ = client.replay(failed.id, "fork")
+    with pytest.raises(ConflictError, match="has not ended"):
+        client.replay(open_.id, "resume")
+
+
+async def test_the_async_client_replays_as_well(client: Client, api_url: str) -> None:
+    failed = given_up(client)
+    async with AsyncClient(api_url) as other:
+        assert (await other.revalidate(failed.id, {"states.sum.rules": []})).changed == 3
+        new = await other.replay(failed.id, "resume", idempotency_key="r1")
+        assert (await other.replay(failed.id, "resume", idempotency_key="r1")).id == new.id
+    assert new.replay_of == failed.id
 
 
 def jobs_in(database_url: str) -> int:

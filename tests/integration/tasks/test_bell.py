@@ -14,11 +14,10 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from stepladder.models.due import Due
 from stepladder.models.ids import uuid7
 from stepladder.schemas.errors import BadInputError
 from stepladder.tasks.app import QUEUE, RUN_JOB, make_app
-from stepladder.tasks.bell import Bell, urgency
+from stepladder.tasks.bell import Bell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +34,7 @@ def broker(broker_url: str) -> redis.Redis:
 async def test_one_job_is_one_small_message_of_json(broker_url: str, broker: redis.Redis) -> None:
     job = uuid7()
     async with Bell(make_app(broker_url)) as bell:
-        assert await bell.ring(job, priority=100)
+        assert await bell.ring(job)
         assert await bell.waiting() == 1
     (message,) = broker.lrange(QUEUE, 0, -1)
     envelope = json.loads(message)
@@ -45,28 +44,23 @@ async def test_one_job_is_one_small_message_of_json(broker_url: str, broker: red
     assert len(message) < 2_000
 
 
-async def test_what_is_urgent_is_taken_first(broker_url: str, broker: redis.Redis) -> None:
-    jobs = [Due(uuid7(), priority) for priority in (0, -1, 3, 0)]
+async def test_what_was_rung_first_is_taken_first(broker_url: str, broker: redis.Redis) -> None:
+    jobs = [uuid7() for _ in range(4)]
     app = make_app(broker_url)
     async with Bell(app) as bell:
         assert await bell.ring_many(jobs)
         assert await bell.waiting() == len(jobs)
-    del broker
+    assert broker.llen(QUEUE) == len(jobs)
     with app.connection_for_read() as connection, connection.SimpleQueue(QUEUE) as queue:
         taken = [queue.get(timeout=5).payload[0][0] for _ in jobs]
-    assert taken == [str(jobs[index].job_id) for index in (2, 0, 3, 1)]
-
-
-@pytest.mark.parametrize(("priority", "message"), [(0, 5), (1, 4), (5, 0), (10**9, 0), (-1, 6), (-4, 9), (-(10**9), 9)])
-def test_a_higher_priority_is_a_lower_number_in_the_broker(priority: int, message: int) -> None:
-    assert urgency(priority) == message
+    assert taken == [str(job) for job in jobs]
 
 
 async def test_a_broker_that_is_not_there_fails_nobody_and_is_complained_of_once(tmp_path: Path) -> None:
     with capture_logs() as logs:
         async with Bell(make_app(f"redis+socket://{tmp_path}/none.sock")) as bell:
             assert not await bell.ring(uuid7())
-            assert not await bell.ring_many([Due(uuid7(), 0)] * 1_000)
+            assert not await bell.ring_many([uuid7()] * 1_000)
             assert await bell.waiting() is None
     assert [line["log_level"] for line in logs] == ["warning"]
 
@@ -89,7 +83,7 @@ async def test_what_other_applications_are_told_of_their_broker_is_not_for_us(
     app = make_app(broker_url)
     async with Bell(app) as bell:
         assert await bell.ring(uuid7())
-    assert broker.exists(f"{QUEUE}\x06\x165")
+    assert broker.llen(QUEUE) == 1
     assert str(app.connection_for_read().hostname).endswith(broker_url.partition("://")[2])
 
 

@@ -43,7 +43,7 @@ class Yard:
             connection.execute(statement.replace("%(s)s", "make_interval(secs => %(s)s)").encode(), {"s": seconds})
 
     async def rings(self, *, queue_empty: bool = True) -> list[UUID]:
-        return [due.job_id for due in await take_due(self.store, queue_empty=queue_empty)]
+        return await take_due(self.store, queue_empty=queue_empty)
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ async def test_of_several_sweeps_at_once_one_gets_each_job(yard: Yard) -> None:
     assert set(rung) == jobs
 
 
-async def test_the_most_urgent_come_first(yard: Yard) -> None:
+async def test_a_sweep_that_cannot_ring_all_rings_the_most_urgent(yard: Yard) -> None:
     jobs = {priority: await yard.job(priority=priority) for priority in (0, 7, -1)}
     yard.age(LOST_AFTER_S)
-    assert [due.job_id for due in await take_due(yard.store, queue_empty=True, most=2)] == [jobs[7], jobs[0]]
+    assert set(await take_due(yard.store, queue_empty=True, most=2)) == {jobs[7], jobs[0]}
 
 
 async def test_a_sweep_tells_the_broker(yard: Yard, broker_url: str) -> None:

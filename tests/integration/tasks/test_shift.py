@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from structlog.testing import capture_logs
 
 from stepladder.models.ids import uuid7
+from stepladder.models.records import Taken
+from stepladder.runner.picker import Picked
 from stepladder.runner.runner import Slice, SliceEnd
 from stepladder.schemas.errors import UnreachableError
 from stepladder.tasks.shift import Shift
@@ -17,27 +19,55 @@ if TYPE_CHECKING:
 
 
 class Slices:
-    """Runs every slice as the test says."""
+    """So many jobs are due, and every slice runs as the test says."""
 
-    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
-        self.begun: list[UUID | None] = []
+    def __init__(self, work: Callable[[], Awaitable[object]], due: int = 1) -> None:
+        self.due = due
+        self.begun: list[UUID] = []
+        self.put_back_: list[UUID] = []
+        self.asked = 0
+        self.may_pick = asyncio.Event()
+        self.may_pick.set()
         self._work = work
 
-    async def run_slice(self, job_id: UUID | None = None) -> Slice:
-        self.begun.append(job_id)
+    async def pick(self) -> Picked | None:
+        self.asked += 1
+        await self.may_pick.wait()
+        if self.due == 0:
+            return None
+        self.due -= 1
+        return Picked(Taken(uuid7(), 1, "worker", 3.0), 0.0)
+
+    async def put_back(self, picked: Picked) -> None:
+        self.put_back_.append(picked.taken.job_id)
+
+    async def run_picked(self, picked: Picked) -> Slice:
+        self.begun.append(picked.taken.job_id)
         await self._work()
         return Slice(SliceEnd.FINISHED)
+
+
+async def nothing() -> None:
+    return None
+
+
+async def test_a_place_is_worked_at_until_nothing_is_due() -> None:
+    slices = Slices(nothing, due=5)
+    await Shift(1).run(slices)
+    assert len(slices.begun) == 5
+    assert slices.asked == 6
 
 
 async def test_a_job_has_its_share_only_while_all_places_are_taken() -> None:
     shift, gate = Shift(2, fair_s=-1.0), asyncio.Event()
     slices = Slices(gate.wait)
-    first, second = uuid7(), uuid7()
     async with asyncio.TaskGroup() as group:
-        group.create_task(shift.run(slices, first))
+        group.create_task(shift.run(slices))
         await eventually(lambda: len(slices.begun) == 1)
+        [first] = slices.begun
         assert not shift.is_over(first)
-        group.create_task(shift.run(slices, second))
+        slices.due = 1
+        group.create_task(shift.run(slices))
         await eventually(lambda: len(slices.begun) == 2)
         assert shift.is_over(first)
         assert not shift.is_over(uuid7())
@@ -47,39 +77,53 @@ async def test_a_job_has_its_share_only_while_all_places_are_taken() -> None:
 
 async def test_a_share_that_is_not_used_up_is_left_to_its_job() -> None:
     shift, gate = Shift(1, fair_s=1_000.0), asyncio.Event()
-    slices, job = Slices(gate.wait), uuid7()
+    slices = Slices(gate.wait)
     async with asyncio.TaskGroup() as group:
-        group.create_task(shift.run(slices, job))
+        group.create_task(shift.run(slices))
         await eventually(lambda: len(slices.begun) == 1)
-        assert not shift.is_over(job)
+        assert not shift.is_over(slices.begun[0])
         gate.set()
 
 
 async def test_once_it_is_over_no_slice_is_begun_and_those_that_run_are_told() -> None:
     shift, gate = Shift(9), asyncio.Event()
-    slices, job = Slices(gate.wait), uuid7()
+    slices = Slices(gate.wait, due=3)
     async with asyncio.TaskGroup() as group:
-        group.create_task(shift.run(slices, job))
+        group.create_task(shift.run(slices))
         await eventually(lambda: len(slices.begun) == 1)
         ending = group.create_task(shift.end(1_000.0))
-        await eventually(lambda: shift.is_over(job))
-        await shift.run(slices, uuid7())
+        await eventually(lambda: shift.is_over(slices.begun[0]))
+        await shift.run(slices)
         assert not ending.done()
         gate.set()
-    assert slices.begun == [job]
+    assert len(slices.begun) == 1
+    assert slices.due == 2
+
+
+async def test_a_job_that_is_taken_when_the_shift_is_over_already_is_put_back() -> None:
+    shift, slices = Shift(9), Slices(nothing)
+    slices.may_pick.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(shift.run(slices))
+        await eventually(lambda: slices.asked == 1)
+        group.create_task(shift.end(1_000.0))
+        await asyncio.sleep(0)
+        slices.may_pick.set()
+    assert slices.begun == []
+    assert len(slices.put_back_) == 1
 
 
 async def test_a_slice_that_does_not_end_is_broken_off() -> None:
     shift = Shift(9)
     slices = Slices(asyncio.Event().wait)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(shift.run(slices, uuid7()))
+        running = group.create_task(shift.run(slices))
         await eventually(lambda: len(slices.begun) == 1)
         await shift.end(0.0)
     assert running.exception() is None
 
 
-async def test_whatever_goes_wrong_in_a_slice_stays_there() -> None:
+async def test_whatever_goes_wrong_in_a_slice_stays_there_and_the_next_is_begun() -> None:
     async def unreachable() -> None:
         raise UnreachableError("the database is gone")
 
@@ -91,5 +135,17 @@ async def test_whatever_goes_wrong_in_a_slice_stays_there() -> None:
 
     with capture_logs() as logs:
         for work in (unreachable, bug, handed_back):
-            await Shift(1).run(Slices(work), uuid7())
-    assert [line["log_level"] for line in logs] == ["warning", "error", "info"]
+            slices = Slices(work, due=2)
+            await Shift(1).run(slices)
+            assert len(slices.begun) == 2
+    assert [line["log_level"] for line in logs] == ["warning"] * 2 + ["error"] * 2 + ["info"] * 2
+
+
+async def test_where_no_job_can_be_taken_the_place_is_left() -> None:
+    class Broken(Slices):
+        async def pick(self) -> Picked | None:
+            raise UnreachableError("the database is gone")
+
+    with capture_logs() as logs:
+        await Shift(1).run(Broken(nothing))
+    assert [(line["log_level"], line["event"]) for line in logs] == [("warning", "no job taken")]

@@ -19,6 +19,7 @@ from stepladder.sdk.calls import (
     listing,
     pause_before,
     posting,
+    replaying,
     retry_after_s,
     submission,
 )
@@ -166,3 +167,11 @@ def test_neither_key_nor_password_is_shown() -> None:
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(BadInputError, match="URL"):
         Address(url, None, 1.0)
+
+
+def test_a_replay_is_sent_under_a_key_so_that_one_sent_twice_makes_one_job() -> None:
+    first, second = (replaying("j", "fork", 2, {"sampling.seed": 1}, None) for _ in range(2))
+    assert first.content is not None
+    assert json.loads(first.content) == {"mode": "fork", "from_turn": 2, "set": {"sampling.seed": 1}}
+    assert len({first.headers["Idempotency-Key"], second.headers["Idempotency-Key"]}) == 2
+    assert replaying("j", "resume", None, None, "k").headers["Idempotency-Key"] == "k"

@@ -141,6 +141,60 @@ def test_what_stands_in_the_decorator_and_the_docstring_is_kept() -> None:
     assert tool.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+def returns(function: Any) -> Any:
+    stepladder.tool(function.__name__, effect="read")(function)
+    return kit.registered().tools[function.__name__].returns
+
+
+def test_what_a_function_returns_becomes_a_schema_where_its_annotation_says_something() -> None:
+    def nothing_said(): ...  # type: ignore[no-untyped-def]  # as people write it
+
+    def anything() -> Any: ...
+
+    def some_object() -> dict:  # type: ignore[type-arg]  # as people write it
+        return {}
+
+    def hours() -> dict[str, int]:
+        return {}
+
+    def none() -> None: ...
+
+    async def pair() -> tuple[str, int]:
+        return "", 0
+
+    def lock() -> asyncio.Lock:
+        return asyncio.Lock()
+
+    assert [returns(one) for one in (nothing_said, anything, lock)] == [{}, {}, {}]
+    assert returns(some_object)["type"] == "object"
+    assert returns(hours) == {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert returns(none) == {"type": "null"}
+    assert [item["type"] for item in returns(pair)["prefixItems"]] == ["string", "integer"]
+
+
+def test_a_returned_model_is_described_as_it_is_written() -> None:
+    def pay() -> Money:
+        return Money(amount=0)
+
+    def grow() -> Tree:
+        return Tree()
+
+    schema = returns(pay)
+    assert schema["required"] == ["amount"]
+    assert schema["properties"]["amount"]["minimum"] == 0
+    assert "Tree" in returns(grow)["$defs"], "a result may hold itself"
+
+
+def test_a_bound_on_a_tools_time_is_seconds_and_0_is_one() -> None:
+    assert registered(lambda: None).timeout_s is None
+    for seconds in (0, 2.5):
+        stepladder.tool(f"for {seconds}", effect="read", timeout_s=seconds)(lambda: None)
+        assert kit.registered().tools[f"for {seconds}"].timeout_s == seconds
+    for wrong in (-1, float("nan"), float("inf")):
+        with pytest.raises(BadInputError, match="timeout_s"):
+            stepladder.tool("t2", effect="read", timeout_s=wrong)
+
+
 def test_an_unknown_effect_is_refused_at_once() -> None:
     with pytest.raises(BadInputError, match="'write'") as refused:
         stepladder.tool("t", effect="write")

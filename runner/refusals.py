@@ -1,0 +1,109 @@
+"""Telling an engine that refuses a schema from one that broke, where it says HTTP 500 and no word to either."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import structlog
+
+from stepladder.engine.canary import answers_known_good
+from stepladder.engine.slots import Slots
+from stepladder.schemas.answer import Received
+from stepladder.validation.termination import tells_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepladder.engine.client import EngineClient
+    from stepladder.schemas.answer import Arrival
+    from stepladder.schemas.jsontypes import JsonObject
+
+log = structlog.get_logger("stepladder.runner")
+
+KEPT_S = 300.0
+"""How long it is remembered whether an engine compiles a schema: it may be started anew, as another version."""
+BROKEN_S = 30.0
+"""How long an engine that does not answer even the known-good question is spared it."""
+PATIENCE_S = 30.0
+MOST_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A strict request: the model, the schema's hash and the sampling it was sent with, and its id.
+
+    ``left_s`` is the time that its job has left, None where it has no deadline.
+    """
+
+    model: str
+    schema_hash: str
+    sampling: JsonObject
+    request_id: str
+    left_s: float | None = None
+
+
+@dataclass(slots=True)
+class Refusals:
+    """What one process has learnt of its engine's schemas. ``clock`` gives seconds."""
+
+    clock: Callable[[], float] = time.monotonic
+    slots: Slots = field(default_factory=Slots)
+    _known: OrderedDict[tuple[str, ...], tuple[bool, float]] = field(default_factory=OrderedDict)
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def is_known_bad(self, client: EngineClient, arrival: Arrival, suspect: Suspect) -> bool:
+        """Whether the engine refuses the schema of the request that ``arrival`` came for.
+
+        Of a wordless 500 nothing can be said but by asking the engine something else: it is sent the known-good
+        request, once for each schema in a while, and one at a time. If it answers that, the schema is bad. An engine
+        that does not is broken, and the schema is not to blame; nor is one that it has answered lately.
+        """
+        engine = (client.base_url, suspect.model)
+        schema = (*engine, suspect.schema_hash)
+        if not tells_nothing(arrival):
+            if isinstance(arrival, Received) and arrival.status == 200:
+                self._remember(schema, KEPT_S, known=False)
+                self._known.pop(engine, None)
+            return False
+        async with self._asking:
+            if self._recall(engine) is not None:
+                return False
+            if (known := self._recall(schema)) is not None:
+                return known
+            with self.slots.seat() as seat:
+                await seat.take()
+                async with seat.used():
+                    answered = await self._ask(client, suspect)
+            if answered:
+                self._remember(schema, KEPT_S, known=True)
+            else:
+                self._remember(engine, BROKEN_S, known=True)
+            return answered
+
+    async def _ask(self, client: EngineClient, suspect: Suspect) -> bool:
+        request_id = f"{suspect.request_id}-known-good"
+        patience_s = PATIENCE_S if suspect.left_s is None else min(suspect.left_s, PATIENCE_S)
+        answered = await answers_known_good(
+            client, suspect.model, request_id=request_id, timeout_s=patience_s, sampling=suspect.sampling
+        )
+        log.warning(
+            "the engine refuses a schema" if answered else "the engine is broken",
+            why=f"HTTP 500 without a word, and a known-good schema {'was' if answered else 'was not'} answered",
+            schema=suspect.schema_hash,
+            request_id=request_id,
+        )
+        return answered
+
+    def _recall(self, key: tuple[str, ...]) -> bool | None:
+        known, until = self._known.get(key, (None, 0.0))
+        return known if self.clock() < until else None
+
+    def _remember(self, key: tuple[str, ...], for_s: float, *, known: bool) -> None:
+        self._known[key] = (known, self.clock() + for_s)
+        self._known.move_to_end(key)
+        while len(self._known) > MOST_KEPT:
+            self._known.popitem(last=False)

@@ -1,0 +1,87 @@
+"""Settling a call of which nobody knows whether it took effect: what a person says is checked before it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepladder.models.records import Settling
+from stepladder.models.rows import json_text
+from stepladder.runner.tools import MAX_RESULT_BYTES, breaks
+from stepladder.schemas.answer import Violation
+from stepladder.schemas.job import CHILDREN, SETTLEMENT, JobStatus
+
+if TYPE_CHECKING:
+    from stepladder.models.reads import Overview, Reads
+    from stepladder.models.records import Unsettled
+    from stepladder.models.store import Store
+    from stepladder.runner.machines import Machines
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import ToolCall
+    from stepladder.workflows.machine import Machine
+    from stepladder.workflows.step import Settled
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The result can be none of the tool's: every place where it breaks the schema of what the tool returns."""
+
+    tool: str
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotKept:
+    """Why a settlement was not kept, for people."""
+
+    settling: Settling
+    reason: str
+
+
+async def settle(
+    store: Store, reads: Reads, machines: Machines, job: Overview, said: Settled, key: str | None = None
+) -> Settling | Misfit | NotKept:
+    """Keeps what a person says of the call that the job waits for: ``ACCEPTED``, or ``DUPLICATE`` if that is known.
+
+    ``key`` names the call that is meant, for whoever wants to be sure of it. Raises ``BadDocumentError`` where there is
+    a result and this process lacks the tools of the workflow, by which it is checked.
+    """
+    found = await reads.unsettled(job.id)
+    if found is None or key not in (None, found.call.key):
+        settling = await store.settled_before(job.id, said, key)
+    else:
+        if said.done:
+            machine = await machines.get(job.workflow, job.version, job.variant)
+            broken = misfits(machine, found.call, said.result)
+            if broken:
+                return Misfit(found.call.tool, broken)
+        settling = await store.settle(job.id, found.call.key, said)
+    match settling:
+        case Settling.ACCEPTED | Settling.DUPLICATE:
+            return settling
+        case Settling.CONTRADICTED:
+            return NotKept(settling, "it was settled before, and otherwise: what was said of a call stands")
+        case Settling.NOT_ASKED:
+            return NotKept(settling, _standing(job, found, key))
+
+
+def misfits(machine: Machine, call: ToolCall, result: Json) -> tuple[Violation, ...]:
+    """Where a result breaks the schema of what the call's tool returns; its size is bound as the tool's own is."""
+    size = len(json_text(result).encode())
+    if size > MAX_RESULT_BYTES:
+        return (Violation("", f"has {size:,} bytes; {MAX_RESULT_BYTES:,} are allowed", "size"),)
+    return breaks(machine.tool(call.state, call.tool).returns, result)
+
+
+def _standing(job: Overview, found: Unsettled | None, key: str | None) -> str:
+    if found is not None and key is not None:
+        return f"it waits for settlement of the call {found.call.key}, and not of {key[:100]}"
+    match job.status:
+        case JobStatus.WAITING if job.waiting_for == CHILDREN:
+            return "it does not wait for settlement: it waits for the jobs that it called"
+        case JobStatus.WAITING if job.waiting_for != SETTLEMENT:
+            return f"it does not wait for settlement: it waits for the signal {job.waiting_for}"
+        case JobStatus.WAITING | JobStatus.RUNNING | JobStatus.QUEUED:
+            return "it does not wait for settlement: a worker has it, or is about to"
+        case _:
+            return f"it does not wait for settlement: it is {job.status}"

@@ -1,0 +1,72 @@
+"""Orders of many replays, handed out by real workers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stepladder.models.bulks import Bulk, bulk_id, find_bulk, order_bulk
+from stepladder.models.database import Database
+from stepladder.models.where import filter_of
+from stepladder.runner.bulks import total
+from stepladder.testing import Answer, eventually, wait_until
+from support.plant import PATIENT_S, chain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from stepladder.testing import Line, RecordedRequest
+    from support.plant import Plant
+
+    Open = Callable[..., AbstractContextManager[Plant]]
+
+JOBS = 5
+WHERE = {"workflow": ["chain"], "status": ["failed"]}
+
+
+async def test_workers_replay_each_job_of_an_order_once_and_so_many_at_once(plant: Open) -> None:
+    seen: list[str] = []
+
+    def bad_at_first(request: RecordedRequest) -> Line:
+        seen.append(request.headers["x-request-id"])
+        return Answer({"n": 5000}) if len(seen) <= JOBS else Answer({"n": 7}, delay_s=0.1)
+
+    with plant(respond=bad_at_first) as p:
+        for _ in range(2):
+            p.start_worker(concurrency=8).wait_until_ready()
+        await p.submit(chain(1, retry={"attempts": 1}), JOBS)
+        wait_until(lambda: p.statuses() == {"failed"}, PATIENT_S, what="all have failed")
+        async with Database(p.database_url) as database:
+            now = datetime.now(UTC)
+            order = Bulk(
+                id=bulk_id("local", "once"),
+                where=WHERE,
+                mode="resume",
+                changes={},
+                concurrency=2,
+                priority=-10,
+                principal="local",
+                scopes=None,
+                total=await total(database, filter_of(WHERE), now),
+                created_at=now,
+            )
+            assert order.total == JOBS
+            assert await order_bulk(database, order)
+            assert not await order_bulk(database, order)  # the key stands for this one
+            most = 0
+
+            async def over() -> bool:
+                nonlocal most
+                found = await find_bulk(database, order.id)
+                assert found is not None
+                most = max(most, sum(found.jobs.get(status, 0) for status in ("queued", "running")))
+                return found.state != "running"
+
+            await eventually(over, PATIENT_S, what="the order is done")
+            found = await find_bulk(database, order.id)
+        assert found is not None
+        assert (found.state, found.jobs, found.refused) == ("done", {"succeeded": JOBS}, {})
+        replayed = p.rows("SELECT DISTINCT replay_of FROM jobs WHERE replay_of IS NOT NULL")
+        assert (len(replayed), len(seen)) == (JOBS, 2 * JOBS)
+        assert 0 < most <= 2
