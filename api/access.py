@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stepladder.api.problems import ProblemError
+from stepladder.schemas import actor
+from stepladder.schemas.actor import Actor
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
 
@@ -34,22 +36,21 @@ class Scope(StrEnum):
     """Submit, cancel, pause and unpause."""
     PUBLISH = "workflows:write"
     SIGNAL = "signals:write"
+    SETTLE = "settlements:write"
+    """Say whether a tool that cannot be undone took effect."""
     ADMIN = "admin"
     """All routes, and no tool."""
 
 
 @dataclass(frozen=True, slots=True)
-class Principal:
-    """Who asks. ``scopes`` None means all."""
-
-    name: str
-    scopes: frozenset[str] | None = None
+class Principal(Actor):
+    """Who asks."""
 
     def may(self, scope: Scope) -> bool:
         return self.scopes is None or not self.scopes.isdisjoint((scope, Scope.ADMIN))
 
 
-LOCAL = Principal("local")
+LOCAL = Principal(actor.LOCAL.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class ApiKey:
 
     principal: Principal
     digest: bytes = field(repr=False)
+    max_in_flight: int | None = None
+    """How many of its jobs workers may have in hand at once; None leaves it to the setting for all."""
 
 
 class _KeyText(BaseModel):
@@ -66,10 +69,14 @@ class _KeyText(BaseModel):
     name: str = Field(min_length=1, max_length=100)
     key: str = Field(min_length=1, max_length=1000)
     scopes: list[str]
+    max_in_flight: int | None = Field(None, ge=0, le=2**31 - 1)
 
 
 def parse_keys(text: str) -> tuple[ApiKey, ...]:
-    """``[{"name", "key", "scopes"}]`` as JSON. Raises ``BadInputError`` for anything else, and quotes no key."""
+    """``[{"name", "key", "scopes", "max_in_flight"?}]`` as JSON.
+
+    Raises ``BadInputError`` for anything else, and quotes no key.
+    """
     parsed = parse(text.encode("utf-8", "surrogateescape"))
     if isinstance(parsed, NotJson):
         raise _bad_keys(f"no JSON ({parsed.cause} at character {parsed.offset})")
@@ -84,7 +91,7 @@ def parse_keys(text: str) -> tuple[ApiKey, ...]:
     for word in ("name", "key"):
         if len({getattr(key, word) for key in keys}) < len(keys):
             raise _bad_keys(f"two of them have the same {word}")
-    return tuple(ApiKey(Principal(key.name, _scopes(key.scopes)), _digest(key.key)) for key in keys)
+    return tuple(ApiKey(Principal(key.name, _scopes(key.scopes)), _digest(key.key), key.max_in_flight) for key in keys)
 
 
 def _scopes(scopes: Sequence[str]) -> frozenset[str] | None:

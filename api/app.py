@@ -7,7 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
-from stepladder.api import control, history, jobs, problems, system, workflows
+from stepladder.api import (
+    bulks,
+    control,
+    course,
+    diffs,
+    experiments,
+    history,
+    jobs,
+    problems,
+    replays,
+    retention,
+    settlement,
+    shadows,
+    stats,
+    system,
+    workflows,
+)
 from stepladder.api.access import Access
 from stepladder.api.metrics import Metrics
 from stepladder.api.parts import Parts
@@ -15,6 +31,7 @@ from stepladder.api.shell import Shell
 from stepladder.api.watch import Watch
 from stepladder.models.tally import Tallies
 from stepladder.runner.machines import Machines
+from stepladder.runner.replays import Replays
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -89,9 +106,16 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    parts = Parts(store, reads, Machines(store, kit), ring, identify, access, watch, metrics, heartbeat_s=heartbeat_s)
+    machines = Machines(store, kit)
+    replays_of = Replays(database, store, machines)
+    parts = Parts(store, reads, machines, ring, identify, access, watch, metrics, replays_of, heartbeat_s=heartbeat_s)
     app.state.parts = parts
-    for room in (workflows, jobs, history, control, system):
+    rooms = (
+        workflows, jobs, history, course, control, settlement, retention, replays, bulks, diffs, experiments,
+        shadows, stats,
+        system,
+    )  # fmt: skip
+    for room in rooms:
         app.include_router(room.router)
     problems.install(app)
     pages = None if dashboard is None else dashboard(parts)

@@ -17,7 +17,7 @@ from stepladder.api.shapes import Job, Signalled
 from stepladder.api.specification import answered, problems
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Receipt
-from stepladder.runner.signals import TooEarly, Unfit, refusal
+from stepladder.runner.signals import Forbidden, TooEarly, Unfit, refusal
 from stepladder.schemas.canonical import canonical
 from stepladder.schemas.job import JobStatus
 
@@ -34,6 +34,7 @@ PAYLOAD: dict[str, Any] = {
         "content": {"application/json": {"schema": {}, "example": {"action": "approve"}}},
     }
 }
+NOBODY_ELSE = "without STEPLADDER_API_KEYS everybody is `local`: set it, with a key for each of those who confirm"
 SignalName = Annotated[str, Path(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)]
 SignalKey = Annotated[
     str | None, Header(alias="Idempotency-Key", description="the signal's id: it is taken once, however often it comes")
@@ -51,28 +52,32 @@ SignalKey = Annotated[
     },
 )
 async def send_signal(
-    request: Request, job_id: UUID, name: SignalName, parts: Wired, _: Signaller, idempotency_key: SignalKey = None
+    request: Request, job_id: UUID, name: SignalName, parts: Wired, sender: Signaller, idempotency_key: SignalKey = None
 ) -> JsonAnswer:
-    """Send a signal. What the open wait would refuse is refused here; one that comes early is kept."""
+    """Send a signal. What the open wait would refuse is refused here, a sender who may not answer it with 403; one
+    that comes early is kept."""
     payload = await read_json(request)
     signal_id = _signal_id(job_id, idempotency_key)
-    if idempotency_key is not None and await _came_before(parts, job_id, signal_id, name, payload):
+    sent = (name, payload, sender.name)
+    if idempotency_key is not None and await _came_before(parts, job_id, signal_id, sent):
         return _signalled("duplicate", signal_id)
     job = await parts.job(job_id)
     if job.status.final:
         raise _ended(job)
-    machine = await parts.machine(job.workflow, job.version)
+    machine = await parts.machine(job.workflow, job.version, job.variant)
     wait = await parts.reads.open_wait(job_id) if job.waiting_for == name else None
-    match refusal(machine, wait, name, payload):
+    match refusal(machine, wait, name, payload, sender, job.principal):
         case Unfit(reason, violations):
             raise invalid(reason, mistakes_of(violations) or [Mistake(reason)], "mend it; the job waits on")
+        case Forbidden(reason):
+            raise ProblemError(403, "forbidden", reason, remedy=_who_else(parts))
         case TooEarly(reason):
             raise ProblemError(409, "too-early", reason, remedy="send it once the job waits for it")
-    match await parts.store.signal(job_id, signal_id, name, payload):
+    match await parts.store.signal(job_id, signal_id, name, payload, sender):
         case Receipt.FINAL | Receipt.UNKNOWN:
             raise _ended(await parts.job(job_id))
         case Receipt.DUPLICATE:  # another one under this key came in at this moment
-            await _came_before(parts, job_id, signal_id, name, payload)
+            await _came_before(parts, job_id, signal_id, sent)
             return _signalled("duplicate", signal_id)
     await parts.ring_job(job)
     return _signalled("accepted", signal_id)
@@ -91,11 +96,15 @@ def _signal_id(job_id: UUID, key: str | None) -> UUID:
         return uuid5(job_id, key)
 
 
-async def _came_before(parts: Parts, job_id: UUID, signal_id: UUID, name: str, payload: Json) -> bool:
-    sent = await parts.store.sent_signal(job_id, signal_id)
-    if sent is None:
+def _who_else(parts: Parts) -> str:
+    return "send it with a key that may" if parts.access.wants_key else NOBODY_ELSE
+
+
+async def _came_before(parts: Parts, job_id: UUID, signal_id: UUID, sent: tuple[str, Json, str]) -> bool:
+    before = await parts.store.sent_signal(job_id, signal_id)
+    if before is None:
         return False
-    if sent[0] != name or canonical(sent[1]) != canonical(payload):
+    if canonical(list(before)) != canonical(list(sent)):
         mistakes = [Mistake("another signal came under this key", parameter="Idempotency-Key")]
         detail = "the idempotency key is taken by another signal to this job"
         remedy = "send the same payload again, or use a new key; nothing was stored"

@@ -34,7 +34,7 @@ RECONNECT_MS = 1000
 
 RAW: dict[int | str, dict[str, Any]] = {
     200: {"description": "The body, byte for byte", "content": {"application/octet-stream": {"schema": {}}}},
-    **problems(404),
+    **problems(404, 410),
 }
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -65,7 +65,7 @@ async def get_turns(job_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
 
 @router.get("/attempts/{attempt_id}/raw", response_class=Response, responses=RAW)
 async def get_raw(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
-    """What the engine answered, as it came. Empty while nothing has come."""
+    """What the engine answered, as it came. Empty while nothing has come; a 410 where retention took it away."""
     body = await parts.reads.raw(attempt_id)
     if body is None:
         raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
@@ -88,7 +88,8 @@ async def get_events(
     if STREAM not in request.headers.get("accept", ""):
         return JsonAnswer([event_json(record) for record in await parts.reads.events(job_id, after, limit)])
     behind = max(after, _ordinal(last_event_id))
-    if job.status.final and behind >= job.event_count:
+    over = job.status.final and (behind >= job.event_count or not await parts.reads.events(job_id, behind, 1))
+    if over:
         return Response(status_code=204)  # by which a browser knows not to come back
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_follow(parts, job_id, behind), media_type=STREAM, headers=headers)

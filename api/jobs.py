@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Request
 
 from stepladder.api import orders
-from stepladder.api.answers import JsonAnswer
+from stepladder.api.answers import JsonAnswer, moment
 from stepladder.api.body import MAX_BATCH_BYTES, read_json, shaped
 from stepladder.api.cursors import decode, encode
 from stepladder.api.orders import Batch, JobOrder
@@ -17,9 +17,10 @@ from stepladder.api.parts import Lister, Parts, Reader, Wired, Writer
 from stepladder.api.problems import Mistake, invalid
 from stepladder.api.shapes import Job, JobPage, Jobs
 from stepladder.api.specification import answered, problems, takes
-from stepladder.api.views import job_json, wait_json
-from stepladder.models.listing import JobFilter, Place
-from stepladder.schemas.job import Failure, JobStatus
+from stepladder.api.views import job_json, settlement_json, wait_json
+from stepladder.models.listing import JobFilter
+from stepladder.models.search import LONGEST
+from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.validation.parse import Parsed, parse
 
@@ -103,29 +104,49 @@ async def list_jobs(
     failure: Annotated[list[Failure] | None, Query()] = None,
     created_after: When = None,
     created_before: When = None,
+    parent: Annotated[UUID | None, Query(description="called by this job")] = None,
+    replay_of: Annotated[list[UUID] | None, Query(description="made from this job")] = None,
+    principal: Annotated[list[str] | None, Query(description="who submitted it")] = None,
+    state: Annotated[list[str] | None, Query(description="where it stands, or ended")] = None,
+    cause: Annotated[list[str] | None, Query(description="of any of its attempts")] = None,
+    rule: Annotated[
+        list[str] | None, Query(description="broken by an answer: the id of a rule, or a keyword of the schema")
+    ] = None,
+    search: Annotated[
+        str | None, Query(min_length=1, max_length=LONGEST, description="a text in an answer or in an error's reason")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before")] = None,
 ) -> JsonAnswer:
     """List jobs, newest first. A filter given several times takes any of its values.
 
+    `outcome`, `cause`, `rule` and `search` speak of one and the same attempt.
     `metadata.KEY=VALUE` finds jobs by their metadata. Jobs that arrive meanwhile stand before the first page.
     """
+    for name, words in (("workflow", workflow), ("principal", principal), ("state", state), ("cause", cause)):
+        _texts(name, words or [])
     wanted = JobFilter(
         status=tuple(status or ()),
-        workflow=tuple(_texts("workflow", workflow or [])),
+        workflow=tuple(workflow or ()),
         outcome=tuple(outcome or ()),
         failure=tuple(failure or ()),
         created_after=_time("created_after", created_after),
         created_before=_time("created_before", created_before),
+        parent=parent,
         metadata=_metadata(request),
+        cause=tuple(cause or ()),
+        rule=tuple(_texts("rule", rule or [])),
+        state=tuple(state or ()),
+        principal=tuple(principal or ()),
+        replay_of=tuple(replay_of or ()),
+        search=search,
     )
     filters = [(name, text) for name, text in request.query_params.multi_items() if name not in ("limit", "cursor")]
     after = None if cursor is None else decode(cursor, filters)
-    jobs = await parts.reads.jobs(wanted, limit + 1, after)
-    more = len(jobs) > limit
-    last = jobs[limit - 1] if more else None
-    following = None if last is None else encode(Place(last.created_at, last.id), filters)
-    return JsonAnswer({"jobs": [job_json(job) for job in jobs[:limit]], "next_cursor": following})
+    page = await parts.reads.page(wanted, limit, after)
+    following = None if page.following is None else encode(page.following, filters)
+    looked = {} if search is None else {"looked_back_to": moment(page.looked_back_to)}
+    return JsonAnswer({"jobs": [job_json(job) for job in page.jobs], "next_cursor": following} | looked)
 
 
 @router.get("/{job_id}", responses={200: answered(Job, "The job"), **problems(404)})
@@ -140,7 +161,7 @@ async def get_job(
         ),
     ] = 0.0,
 ) -> JsonAnswer:
-    """One job as it stands, with the wait that it is in."""
+    """One job as it stands, with the wait that it is in, or the call that somebody has to settle."""
     job = await parts.job(job_id)
     if wait > 0 and not job.status.final:
         await parts.watch.until(job_id, lambda progress: progress.final, min(wait, LONGEST_WAIT_S))
@@ -149,9 +170,16 @@ async def get_job(
 
 
 async def with_wait(parts: Parts, job: Overview) -> dict[str, Any]:
-    """A job, and the wait that it is in."""
-    wait = await parts.reads.open_wait(job.id) if job.waiting_for is not None else None
-    return job_json(job) | {"wait": None if wait is None else wait_json(wait)}
+    """A job, and the wait that it is in or the call that somebody has to settle."""
+    settles = job.waiting_for == SETTLEMENT
+    wait = await parts.reads.open_wait(job.id) if job.waiting_for is not None and not settles else None
+    call = await parts.reads.unsettled(job.id) if settles else None
+    return job_json(job) | {
+        "wait": None if wait is None else wait_json(wait),
+        "settlement": None if call is None else settlement_json(job, call),
+        "children": [child.as_json() for child in await parts.reads.children(job.id)],
+        "replays": [str(replay) for replay in await parts.reads.replays(job.id)],
+    }
 
 
 def _time(name: str, text: str | None) -> datetime | None:

@@ -4,23 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections import defaultdict
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from stepladder.models.measures import SECONDS
 from stepladder.schemas.job import JobStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from prometheus_client import Metric
 
-    from stepladder.models.tally import Tallies, Tally
+    from stepladder.models.tally import Numbers, Tallies, Tally
 
 FRESH_S = 2.0
 """However many ask, the database is read once in this time."""
+
+ATTEMPTS = (1, 2, 3, 4, 5, 8, 13)
+"""Bounds of the buckets of attempts per turn. Three answers are the default; lost ones come on top."""
+
+ANSWERS = {
+    "first_answers": "First answers of turns: lost attempts are none.",
+    "first_answers_in_format": "First answers that kept to the schema.",
+    "answers_in_format": "Answers that kept to the schema.",
+    "answers_semantic_valid": "Answers that kept to the schema and broke no rule.",
+}
+TIMES = {
+    "ttft": ("stepladder_ttft_seconds", "Time to the first token of streamed answers."),
+    "duration": ("stepladder_attempt_seconds", "Time from a request to the end of its answer, or to its loss."),
+}
+
+SLOTS = (
+    ("slots", "bound", "Requests that all workers together may have at an engine at once, where that is bounded."),
+    ("slots_in_use", "in_use", "Requests that they have there."),
+    ("slots_wanted", "wanted", "Requests that they have there, and turns that wait for a slot."),
+)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -61,37 +85,109 @@ class _Counted(Collector):
         self._tally = tally
 
     def collect(self) -> Iterator[Metric]:
-        tally = self._tally
-        attempts = CounterMetricFamily(
-            "stepladder_attempts", "Judged attempts by outcome and cause.", labels=("workflow", "outcome", "cause")
-        )
-        for judged, count in sorted(tally.attempts.items(), key=lambda item: str(item[0])):
-            attempts.add_metric((judged.workflow, judged.outcome, judged.cause), count)
-        yield attempts
+        yield from self._attempts()
+        yield from self._turns()
+        yield from self._jobs()
+        yield from self._engines()
 
-        tokens = CounterMetricFamily("stepladder_tokens", "Tokens of judged attempts.", labels=("workflow", "kind"))
-        for kind, counts in (("prompt", tally.prompt_tokens), ("completion", tally.completion_tokens)):
-            for workflow, count in sorted(counts.items()):
-                tokens.add_metric((workflow, kind), count)
+    def _attempts(self) -> Iterator[Metric]:
+        judged = self._tally.judged
+        yield _counter(judged, "attempts", "Judged attempts by outcome and cause.", ("workflow", "outcome", "cause"))
+        for name, text in ANSWERS.items():
+            yield _counter(judged, name, text, ("workflow",))
+
+        tokens = CounterMetricFamily(
+            "stepladder_tokens", "Tokens of judged attempts.", labels=("workflow", "model", "outcome", "kind")
+        )
+        for kind in ("prompt", "completion"):
+            for labels, count in _summed(judged, f"{kind}_tokens", ("workflow", "model", "outcome")):
+                tokens.add_metric((*labels, kind), count)
         yield tokens
+        priced = {kind: numbers for kind, numbers in judged.items() if kind.currency is not None}
+        text = "What judged attempts cost, by the prices of STEPLADDER_PRICES."
+        yield _counter(priced, "cost", text, ("workflow", "model", "outcome", "currency"))
 
-        ended = CounterMetricFamily(
-            "stepladder_jobs_ended", "Jobs that ended, and why they failed.", labels=("workflow", "status", "failure")
-        )
-        for end, count in sorted(tally.ended.items(), key=lambda item: str(item[0])):
-            ended.add_metric((end.workflow, end.status, end.failure), count)
-        yield ended
+        observed = "Attempts that broke a rule of severity observe."
+        yield _counter(self._tally.observed, "attempts", observed, ("workflow", "rule"), name="observed_violations")
+        for measure, (name, text) in TIMES.items():
+            yield self._times(measure, name, text)
 
-        done = dict.fromkeys(JobStatus, 0)
-        for end, count in tally.ended.items():
-            done[JobStatus(end.status)] += count
+    def _times(self, measure: str, name: str, text: str) -> Metric:
+        took: dict[str, list[int]] = {}
+        seconds: defaultdict[str, float] = defaultdict(float)
+        for kind, numbers in self._tally.took.items():
+            if kind.measure == measure:
+                took.setdefault(kind.workflow, [0] * (len(SECONDS) + 1))[kind.bucket] += int(numbers["attempts"])
+                seconds[kind.workflow] += float(numbers.get("seconds", 0.0))
+        return _histogram(name, text, SECONDS, took, seconds)
+
+    def _turns(self) -> Iterator[Metric]:
+        closed = self._tally.closed
+        yield _counter(closed, "turns", "Turns that came to their end.", ("workflow", "outcome"))
+        turns: dict[str, list[int]] = {}
+        attempts: defaultdict[str, float] = defaultdict(float)
+        for kind, numbers in closed.items():
+            bucket = bisect_left(ATTEMPTS, kind.attempts)
+            turns.setdefault(kind.workflow, [0] * (len(ATTEMPTS) + 1))[bucket] += int(numbers["turns"])
+            attempts[kind.workflow] += kind.attempts * int(numbers["turns"])
+        text = "Turns that came to their end, by the attempts that they took."
+        yield _histogram("stepladder_attempts_per_turn", text, ATTEMPTS, turns, attempts)
+
+    def _jobs(self) -> Iterator[Metric]:
+        tally = self._tally
+        ended = "Jobs that ended, and why they failed."
+        yield _counter(tally.ended, "jobs", ended, ("workflow", "status", "failure"), name="jobs_ended")
+
+        done = dict(_summed(tally.ended, "jobs", ("status",)))
         jobs = GaugeMetricFamily("stepladder_jobs", "Jobs by status.", labels=("status",))
         for status in JobStatus:
-            jobs.add_metric((status,), done[status] if status.final else tally.live.get(status, 0))
+            jobs.add_metric((status,), done.get((status,), 0) if status.final else tally.live.get(status, 0))
         yield jobs
 
         yield GaugeMetricFamily("stepladder_jobs_in_hand", "Jobs that a worker has.", value=tally.in_hand)
+        for label, held in (("workflow", tally.in_hand_of_workflow), ("principal", tally.in_hand_of_principal)):
+            text = f"Jobs that a worker has, by {label}."
+            in_hand = GaugeMetricFamily(f"stepladder_{label}_jobs_in_hand", text, labels=(label,))
+            for name, count in sorted(held.items()):
+                in_hand.add_metric((name,), count)
+            yield in_hand
         yield GaugeMetricFamily("stepladder_queue_jobs", "Jobs that are due and in nobody's hands.", value=tally.due)
         yield GaugeMetricFamily(
             "stepladder_queue_age_seconds", "For how long the first of them has been due.", value=tally.age_s
         )
+
+    def _engines(self) -> Iterator[Metric]:
+        for name, number, text in SLOTS:
+            family = GaugeMetricFamily(f"stepladder_engine_{name}", text, labels=("engine",))
+            for use in self._tally.engines:
+                family.add_metric((use.engine,), getattr(use, number))
+            yield family
+
+
+def _summed(kinds: Mapping[Any, Numbers], number: str, labels: tuple[str, ...]) -> list[tuple[tuple[str, ...], float]]:
+    """One number of each kind, summed over all that the labels do not name."""
+    sums: dict[tuple[str, ...], Any] = {}
+    for kind, numbers in kinds.items():
+        key = tuple(getattr(kind, label) for label in labels)
+        sums[key] = sums.get(key, 0) + numbers.get(number, 0)
+    return [(key, float(count)) for key, count in sorted(sums.items())]
+
+
+def _counter(
+    kinds: Mapping[Any, Numbers], number: str, text: str, labels: tuple[str, ...], *, name: str = ""
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"stepladder_{name or number}", text, labels=labels)
+    for values, count in _summed(kinds, number, labels):
+        family.add_metric(values, count)
+    return family
+
+
+def _histogram(
+    name: str, text: str, bounds: Sequence[float], buckets: Mapping[str, Sequence[int]], sums: Mapping[str, float]
+) -> HistogramMetricFamily:
+    """By workflow. ``buckets`` has one more than there are ``bounds``, for what lies above the last of them."""
+    family = HistogramMetricFamily(name, text, labels=("workflow",))
+    names = [*(str(float(bound)) for bound in bounds), "+Inf"]
+    for workflow, counts in sorted(buckets.items()):
+        family.add_metric((workflow,), list(zip(names, accumulate(counts), strict=True)), sums[workflow])
+    return family

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from stepladder.api.problems import Mistake, ProblemError, invalid, mistakes_of
-from stepladder.models.due import Due
-from stepladder.models.records import KeyTaken, NewJob, SubmissionKey
+from stepladder.models.records import KeyTaken, NewJob, Retired, SubmissionKey
 from stepladder.runner.orders import Order, prepare
+from stepladder.runner.submission import retired
 from stepladder.schemas.canonical import content_hash
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def submission_key(principal: Principal, key: str | None, route: str, body: Json
 
 async def known(parts: Parts, key: SubmissionKey | None) -> Submitted | None:
     """What was submitted under the key before. Raises ``ProblemError`` if that was something else."""
-    return None if key is None else _unless_taken(await parts.store.submitted(key))
+    return None if key is None else unless_taken(await parts.store.submitted(key))
 
 
 async def submit(
@@ -118,20 +118,24 @@ async def submit(
         if isinstance(machine, Mistake):
             mistakes.append(Mistake(machine.reason, at + machine.pointer))
             continue
-        prepared = prepare(machine, order, now, principal=principal.name, scopes=principal.scopes)
+        prepared = prepare(machine, order, now, principal)
         if isinstance(prepared, NewJob):
             jobs.append(prepared)
         else:
             mistakes += mistakes_of(prepared, f"{at}/input")
     if mistakes:
         raise invalid(_summary(mistakes, orders), mistakes, "mend it; nothing was stored")
-    written = _unless_taken(await parts.store.submit_many(jobs, key))
+    found = await parts.store.submit_many(jobs, key)
+    if isinstance(found, Retired):  # at this moment; who named no version gets another one
+        return await submit(parts, principal, orders, key)
+    written = unless_taken(found)
     if written is not None and not written.again:
-        await parts.ring([Due(new.job.id, new.priority) for new in jobs])
+        await parts.ring([new.job.id for new in jobs])
     return written
 
 
-def _unless_taken(found: Submitted | KeyTaken | None) -> Submitted | None:
+def unless_taken(found: Submitted | KeyTaken | None) -> Submitted | None:
+    """What was written, or a problem where the key stands for something else."""
     if isinstance(found, KeyTaken):
         mistakes = [Mistake("another body was sent under this key", parameter="Idempotency-Key")]
         detail = "the idempotency key is taken by a submission with another body"
@@ -142,13 +146,17 @@ def _unless_taken(found: Submitted | KeyTaken | None) -> Submitted | None:
 
 async def _machine(parts: Parts, order: Order) -> Machine | Mistake:
     row = await parts.store.workflow(order.workflow, order.version)
+    if row is not None and row.retired:
+        message, remedy = retired(row.name, row.version, await parts.store.workflow(row.name))
+        return Mistake(f"{message}: {remedy}", "/version")
     if row is not None:
         return await parts.machine(row.name, row.version)
     versions = [version for version in await parts.reads.workflows() if version.name == order.workflow]
     if not versions:
         return Mistake(f"there is no workflow {order.workflow}", "/workflow")
     if order.version is None:
-        return Mistake(f"every version of workflow {order.workflow} is retired", "/workflow")
+        message = f"every version of workflow {order.workflow} is retired: publish a new one, or unretire one"
+        return Mistake(message, "/workflow")
     listed = ", ".join(str(version.version) for version in versions[-20:])
     return Mistake(f"workflow {order.workflow} has no version {order.version}; it has {listed}", "/version")
 

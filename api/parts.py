@@ -9,7 +9,6 @@ from fastapi import Depends, Request
 
 from stepladder.api.access import Principal, Scope
 from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
-from stepladder.models.due import Due
 from stepladder.schemas.finding import BadDocumentError
 
 if TYPE_CHECKING:
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
     from stepladder.models.reads import Overview, Reads
     from stepladder.models.store import Store
     from stepladder.runner.machines import Machines
+    from stepladder.runner.replays import Replays
     from stepladder.workflows.machine import Machine
 
-Ring: TypeAlias = "Callable[[Sequence[Due]], Awaitable[object]]"
+Ring: TypeAlias = "Callable[[Sequence[UUID]], Awaitable[object]]"
 """Tells a worker that jobs are due. It is called after they are committed; what it loses, the sweep finds."""
 
 Identify: TypeAlias = "Callable[[], Awaitable[Identity]]"
@@ -44,6 +44,7 @@ class Parts:
     access: Access
     watch: Watch
     metrics: Metrics
+    replays: Replays
     heartbeat_s: float = field(default=15.0)
 
     async def job(self, job_id: UUID) -> Overview:
@@ -53,18 +54,23 @@ class Parts:
             raise not_found(f"job {job_id}", "list the jobs with GET /v1/jobs")
         return found
 
-    async def machine(self, name: str, version: int) -> Machine:
-        """The machine of a published version. A 503 where this process lacks what its document names."""
+    async def machine(self, name: str, version: int, variant: str | None = None) -> Machine:
+        """The machine of a published version, or of a variant. A 503 where this process lacks what it names."""
         try:
-            return await self.machines.get(name, version)
+            return await self.machines.get(name, version, variant)
         except BadDocumentError as error:
-            mistakes = [Mistake(finding.message, parameter=finding.pointer) for finding in error.findings]
-            detail = f"this server lacks what workflow {name} {version} names"
-            remedy = "start it with the STEPLADDER_APP that registers those tools and rules"
-            raise ProblemError(503, "missing-tools", detail, mistakes=mistakes, remedy=remedy) from None
+            raise lacking(f"workflow {name} {version}", error) from None
 
     async def ring_job(self, job: Overview) -> None:
-        await self.ring([Due(job.id, job.priority)])
+        await self.ring([job.id])
+
+
+def lacking(what: str, error: BadDocumentError) -> ProblemError:
+    """This process lacks the tools or rules that a document names."""
+    mistakes = [Mistake(finding.message, parameter=finding.pointer) for finding in error.findings]
+    remedy = "start it with the STEPLADDER_APP that registers those tools and rules"
+    detail = f"this server lacks what {what} names"
+    return ProblemError(503, "missing-tools", detail, mistakes=mistakes, remedy=remedy)
 
 
 def parts_of(request: Request) -> Parts:
@@ -108,4 +114,5 @@ Reader: TypeAlias = Annotated[Principal, Depends(Needs(Scope.READ))]
 Writer: TypeAlias = Annotated[Principal, Depends(Needs(Scope.WRITE))]
 Publisher: TypeAlias = Annotated[Principal, Depends(Needs(Scope.PUBLISH))]
 Signaller: TypeAlias = Annotated[Principal, Depends(Needs(Scope.SIGNAL))]
+Settler: TypeAlias = Annotated[Principal, Depends(Needs(Scope.SETTLE))]
 Lister: TypeAlias = Annotated[Principal, Depends(Needs(Scope.READ, also="metadata."))]

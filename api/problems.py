@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.schemas.errors import BadInputError, StepladderError, UnreachableError
+from stepladder.schemas.errors import BadInputError, GoneError, StepladderError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,6 +97,8 @@ def of_error(error: StepladderError) -> ProblemError:
     """A fault that the rooms below tell."""
     if isinstance(error, UnreachableError):
         return ProblemError(503, "unavailable", str(error), remedy=error.remedy, headers={"Retry-After": "1"})
+    if isinstance(error, GoneError):
+        return ProblemError(410, "gone", str(error), remedy=error.remedy)
     if isinstance(error, BadInputError):
         return ProblemError(422, "invalid-request", str(error), remedy=error.remedy)
     return ProblemError(500, "internal-error", "something went wrong inside the server", remedy=error.remedy)

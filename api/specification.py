@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepladder.api import shapes
+from stepladder.api import comparisons, figures, shapes
 from stepladder.api.problems import MEDIA_TYPE
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ TITLES = {
     405: "The route takes other methods",
     408: "The body took too long",
     409: "It does not fit what is there",
+    410: "It went by retention",
     413: "The body is too large",
     415: "The body is of another kind",
     422: "Something in the request is wrong",
@@ -54,7 +55,7 @@ def describe(app: FastAPI, bodies: tuple[type[BaseModel], ...]) -> dict[str, Any
         spec = type(app).openapi(app)
         schemas = spec.setdefault("components", {}).setdefault("schemas", {})
         # FastAPI leaves every null out, those in examples, too: so each schema is written again.
-        seen = [getattr(shapes, name, None) for name in schemas]
+        seen = [getattr(room, name, None) for name in schemas for room in (shapes, figures, comparisons)]
         known = [shape for shape in seen if isinstance(shape, type) and issubclass(shape, shapes.Shape)]
         models: list[type[BaseModel]] = [*bodies, shapes.Problem, *known]
         for model in models:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -10,10 +11,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from stepladder.api.answers import JsonAnswer
+from stepladder.api.bulks import BulkOrder
+from stepladder.api.experiments import ExperimentOrder
 from stepladder.api.metrics import CONTENT_TYPE
 from stepladder.api.orders import Batch, JobOrder
 from stepladder.api.parts import Reader, Wired
-from stepladder.api.shapes import Engines, Event, Health, Readiness
+from stepladder.api.replays import ReplayOrder
+from stepladder.api.servershapes import Engines, Health, Readiness
+from stepladder.api.settlement import Settlement
+from stepladder.api.shadows import ShadowOrder
+from stepladder.api.shapes import Event
 from stepladder.api.specification import answered, describe, problems
 from stepladder.api.views import engine_json
 from stepladder.schemas.errors import StepladderError
@@ -69,9 +76,13 @@ async def _check(question: Awaitable[object]) -> bool:
 
 @router.get("/v1/engines", responses={200: answered(Engines, "The engine, as far as it is known"), **problems()})
 async def list_engines(parts: Wired, _: Reader) -> JsonAnswer:
-    """Who answers. Empty where this process knows of no engine; a 503 while the engine does not answer."""
+    """Who answers, and how much of it is in use where that is bounded.
+
+    `engines` is empty where this process knows of none; a 503 while the engine does not answer.
+    """
     engines = [] if parts.identify is None else [engine_json(await parts.identify())]
-    return JsonAnswer({"engines": engines})
+    slots = [asdict(use) for use in await parts.reads.engines()]
+    return JsonAnswer({"engines": engines, "slots": slots})
 
 
 @router.get(
@@ -89,4 +100,5 @@ async def get_metrics(parts: Wired, _: Reader) -> Response:
 
 @router.get("/openapi.json", include_in_schema=False)
 async def get_specification(request: Request, _: Reader) -> JsonAnswer:
-    return JsonAnswer(describe(request.app, (JobOrder, Batch, Event)))
+    bodies = (JobOrder, Batch, Settlement, ReplayOrder, BulkOrder, ExperimentOrder, ShadowOrder, Event)
+    return JsonAnswer(describe(request.app, bodies))

@@ -10,7 +10,7 @@ from stepladder.api.answers import moment
 if TYPE_CHECKING:
     from stepladder.engine.identity import Identity
     from stepladder.models.reads import AttemptRecord, EventRecord, Overview, Published, TurnRecord
-    from stepladder.models.records import WorkflowRow
+    from stepladder.models.records import Unsettled, WorkflowRow
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.finding import Finding
     from stepladder.workflows.job import Wait
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 JOB_FIELDS = (
     "workflow", "version", "status", "state", "waiting_for", "failure", "failure_detail", "input", "result",
     "turn_count", "attempts", "tokens", "priority", "metadata", "principal", "token_budget", "event_count",
+    "variant", "cancel_requested", "workflow_paused", "cost", "currency", "hold_by",
 )  # fmt: skip
 
 
@@ -26,14 +27,22 @@ def job_json(job: Overview) -> dict[str, Any]:
         {"id": str(job.id)}
         | {name: getattr(job, name) for name in JOB_FIELDS}
         | {
-            "degraded": None,
+            "degraded": degraded_json(job),
             "created_at": moment(job.created_at),
             "started_at": moment(job.started_at),
             "finished_at": moment(job.finished_at),
             "deadline_at": moment(job.deadline_at),
+            "hold_at": moment(job.hold_at),
+            "raw_gone_at": moment(job.raw_gone_at),
+            "events_gone_at": moment(job.events_gone_at),
             "replay_of": None if job.replay_of is None else str(job.replay_of),
+            "parent": None if job.parent is None else str(job.parent),
         }
     )
+
+
+def degraded_json(job: Overview) -> dict[str, Any] | None:
+    return None if job.degraded is None else {state: kept.as_json() for state, kept in job.degraded.items()}
 
 
 def wait_json(wait: Wait) -> dict[str, Any]:
@@ -43,14 +52,31 @@ def wait_json(wait: Wait) -> dict[str, Any]:
         "wait_id": str(wait.wait_id),
         "show": wait.show,
         "frozen": wait.frozen,
+        "by": "other" if wait.by_other else "anyone",
+        "scopes": list(wait.scopes),
         "opened_at": moment(wait.opened_at),
         "until": moment(wait.until),
+    }
+
+
+def settlement_json(job: Overview, found: Unsettled) -> dict[str, Any]:
+    call, said = found.call, found.said
+    return {
+        "state": call.state,
+        "tool": call.tool,
+        "arguments": call.arguments,
+        "key": call.key,
+        "reason": None if call.error is None else {"kind": call.error.kind, "message": call.error.message},
+        "opened_at": moment(call.opened_at),
+        "said": None if said is None else {"done": said.done, "result": said.result, "by": said.by},
+        "route": f"/v1/jobs/{job.id}/settle",
     }
 
 
 def turn_json(turn: TurnRecord) -> dict[str, Any]:
     names = ("ordinal", "state", "outcome", "action", "output", "carried", "question")
     return {name: getattr(turn, name) for name in names} | {
+        "degraded": None if turn.degraded is None else turn.degraded.as_json(),
         "started_at": moment(turn.started_at),
         "finished_at": moment(turn.finished_at),
         "attempts": [attempt_json(attempt) for attempt in turn.attempts],
@@ -61,6 +87,7 @@ def attempt_json(attempt: AttemptRecord) -> dict[str, Any]:
     names = (
         "ordinal", "outcome", "cause", "finish_reason", "http_status", "ttft_ms", "tpot_ms", "duration_ms",
         "max_completion_tokens", "sampling", "schema_hash", "request_id", "note",
+        "cost",
     )  # fmt: skip
     return (
         {"id": str(attempt.id)}
@@ -77,6 +104,7 @@ def attempt_json(attempt: AttemptRecord) -> dict[str, Any]:
             },
             "content": None if attempt.content is None else attempt.content.decode("utf-8", "replace"),
             "started_at": moment(attempt.started_at),
+            "arrived_at": moment(attempt.arrived_at),
         }
     )
 
@@ -98,8 +126,9 @@ def event_json(record: EventRecord) -> dict[str, Any]:
 
 
 def version_json(version: Published | WorkflowRow) -> dict[str, Any]:
-    names = ("name", "version", "hash", "retired")
-    return {name: getattr(version, name) for name in names} | {"created_at": moment(version.created_at)}
+    names = ("name", "version", "hash", "retired", "paused_by")
+    times = {"paused_at": moment(version.paused_at), "created_at": moment(version.created_at)}
+    return {name: getattr(version, name) for name in names} | times
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

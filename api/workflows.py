@@ -1,4 +1,4 @@
-"""Routes: publish a workflow, and see what is published."""
+"""Routes: publish a workflow, see what is published, and pause or retire it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from fastapi import APIRouter, Path, Request
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import JSON_TYPES, UNSAID, media_type, read_body
-from stepladder.api.parts import Publisher, Reader, Wired
+from stepladder.api.parts import Parts, Publisher, Reader, Wired
 from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
-from stepladder.api.shapes import Document, Publication, Workflows
+from stepladder.api.servershapes import Document, Publication, Workflows
 from stepladder.api.specification import answered, problems
 from stepladder.api.views import finding_json, finding_more, version_json
+from stepladder.models import versions
 from stepladder.models.records import Publication as Published
+from stepladder.models.records import Receipt
 from stepladder.runner.machines import output_schemas
 from stepladder.workflows.check import check_document
+from stepladder.workflows.confirm import nobody_else
 
 if TYPE_CHECKING:
     from stepladder.schemas.finding import Finding
@@ -27,12 +30,16 @@ YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yam
 EXAMPLE = """\
 name: usage-bill
 version: 1
-input: {type: object, properties: {hours: {type: integer}}, required: [hours]}
+input: {type: object, properties: {hours: {type: integer, minimum: 0, maximum: 1000}}, required: [hours]}
 start: bill
 states:
   bill:
     ask: "{{ input.hours }} hours at 3 dollars. Give the total."
-    output: {type: object, properties: {total: {type: integer}}, required: [total], additionalProperties: false}
+    output:
+      type: object
+      properties: {total: {type: integer, minimum: 0, maximum: 3000}}
+      required: [total]
+      additionalProperties: false
     rules:
       - {id: arithmetic, check: "output.total == input.hours * 3", pointer: /total, reason: "must be hours times 3"}
     next: done
@@ -79,7 +86,8 @@ async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> Json
     row = await parts.store.workflow(machine.name, machine.version)
     if row is None:
         raise LookupError(f"workflow {machine.name} {machine.version} has vanished from the store")
-    answer = version_json(row) | {"warnings": [finding_json(finding) for finding in compiled.findings]}
+    found = compiled.findings if parts.access.wants_key else (*compiled.findings, *nobody_else(machine.document))
+    answer = version_json(row) | {"warnings": [finding_json(finding) for finding in found]}
     location = {"Location": f"/v1/workflows/{machine.name}/{machine.version}"}
     return JsonAnswer(answer, 201 if published is Published.PUBLISHED else 200, location)
 
@@ -88,6 +96,60 @@ async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> Json
 async def list_workflows(parts: Wired, _: Reader) -> JsonAnswer:
     """Every published version."""
     return JsonAnswer({"workflows": [version_json(version) for version in await parts.reads.workflows()]})
+
+
+SWITCHED = {
+    202: answered(Workflows, "Done; the versions that were meant, as they stand"),
+    200: answered(Workflows, "It was so already"),
+    **problems(404),
+}
+
+
+@router.post("/{name}/pause", status_code=202, responses=SWITCHED)
+async def pause_workflow(name: Name, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """Let nobody go on with any job of the workflow, of versions to come as well. New jobs are taken in, and wait.
+
+    What is under way comes to its end, an attempt or a tool; deadlines stand still.
+    """
+    return await _switched(parts, name, None, await versions.pause(parts.store, name, None, principal.name))
+
+
+@router.post("/{name}/unpause", status_code=202, responses=SWITCHED)
+async def unpause_workflow(name: Name, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """Let the jobs of all its versions go on where they were."""
+    return await _switched(parts, name, None, await versions.unpause(parts.store, name, None, principal.name))
+
+
+@router.post("/{name}/{version}/pause", status_code=202, responses=SWITCHED)
+async def pause_version(name: Name, version: Version, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """The same for the jobs of one version."""
+    return await _switched(parts, name, version, await versions.pause(parts.store, name, version, principal.name))
+
+
+@router.post("/{name}/{version}/unpause", status_code=202, responses=SWITCHED)
+async def unpause_version(name: Name, version: Version, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """Let the jobs of one version go on where they were."""
+    return await _switched(parts, name, version, await versions.unpause(parts.store, name, version, principal.name))
+
+
+@router.post("/{name}/{version}/retire", status_code=202, responses=SWITCHED)
+async def retire_version(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+    """Take no new jobs of the version. Those that there are go on, and stay on it."""
+    return await _switched(parts, name, version, await versions.retire(parts.store, name, version))
+
+
+@router.post("/{name}/{version}/unretire", status_code=202, responses=SWITCHED)
+async def unretire_version(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+    """Take new jobs of the version again."""
+    return await _switched(parts, name, version, await versions.retire(parts.store, name, version, retired=False))
+
+
+async def _switched(parts: Parts, name: str, version: int | None, receipt: Receipt) -> JsonAnswer:
+    if receipt is Receipt.UNKNOWN:
+        what = f"workflow {name}" if version is None else f"workflow {name} {version}"
+        raise not_found(what, "list what is published with GET /v1/workflows")
+    meant = [one for one in await parts.reads.workflows() if one.name == name and version in (None, one.version)]
+    return JsonAnswer({"workflows": [version_json(one) for one in meant]}, 202 if receipt is Receipt.ACCEPTED else 200)
 
 
 @router.get("/{name}/{version}", responses={200: answered(Document, "The version and its definition"), **problems(404)})

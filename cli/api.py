@@ -12,10 +12,10 @@ from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from stepladder.api.access import ApiKey
     from stepladder.api.parts import Identify, Ring
-    from stepladder.models.due import Due
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
 
@@ -45,12 +45,18 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
     from stepladder.api.serve import serve
     from stepladder.dashboard.app import make_dashboard
     from stepladder.models.database import Database
+    from stepladder.models.fair import keep_bounds
+    from stepladder.models.prices import keep_prices
     from stepladder.models.reads import Reads
     from stepladder.models.store import Store
     from stepladder.wiring.logs import say
 
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(url))
+        if settings.prices is not None:
+            await keep_prices(database, settings.prices)
+        bounds = {key.principal.name: key.max_in_flight for key in keys if key.max_in_flight is not None}
+        await keep_bounds(database, bounds, settings.max_in_flight_per_principal)
         ring = await _bell(stack, broker_url)
         identify = await _engine(stack, settings)
         app = create_app(
@@ -76,7 +82,7 @@ async def _bell(stack: AsyncExitStack, broker_url: str | None) -> Ring:
     return (await stack.enter_async_context(Bell(make_app(broker_url)))).ring_many
 
 
-async def _nobody(_: Sequence[Due]) -> None:
+async def _nobody(_: Sequence[UUID]) -> None:
     return None
 
 

@@ -53,6 +53,28 @@ def parse_pairs(flags: Sequence[str], flag: str) -> dict[str, str]:
     return pairs
 
 
+def parse_changes(flags: Sequence[str]) -> dict[str, Json]:
+    """``PATH=VALUE`` each: a value that is JSON is read as JSON, ``@FILE`` is a file's text, the rest is text."""
+    changes: dict[str, Json] = {}
+    for path, text in parse_pairs(flags, "--set").items():
+        content = read_text(Path(text[1:])) if text.startswith("@") else text
+        parsed = parse(content.encode("utf-8", "surrogateescape"))
+        changes[path] = content if isinstance(parsed, NotJson) else parsed.value
+    return changes
+
+
+def parse_where(flags: Sequence[str]) -> dict[str, Json]:
+    """``KEY=VALUE`` each, by the words of the API's filters; a key that is repeated takes any of its values."""
+    where: dict[str, list[Json]] = {}
+    for flag in flags:
+        key, equals, value = flag.partition("=")
+        if not equals or not key:
+            remedy = "write --where status=failed, --where workflow=NAME or --where metadata.KEY=VALUE"
+            raise BadInputError(f"--where {flag!r} is no KEY=VALUE", remedy=remedy)
+        where.setdefault(key, []).append(value)
+    return {**where}
+
+
 def parse_time(text: str | None, flag: str) -> datetime | None:
     """RFC 3339; a time without a zone is UTC. Raises ``BadInputError`` naming the flag."""
     if text is None:

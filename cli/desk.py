@@ -39,7 +39,7 @@ class Desk:
             raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
         return found
 
-    async def ring(self, job_id: UUID, priority: int) -> None:
+    async def ring(self, job_id: UUID) -> None:
         """Says that a job is due. Without a broker, or in vain, the workers' sweep finds it within a second."""
         if self.broker_url is None:
             return
@@ -47,7 +47,7 @@ class Desk:
         from stepladder.tasks.bell import Bell
 
         async with Bell(make_app(self.broker_url)) as bell:
-            await bell.ring(job_id, priority)
+            await bell.ring(job_id)
 
 
 def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli.arguments import parse_job_id, parse_pairs, parse_time
+from stepladder.cli import filters  # noqa: TC001 -- typer reads them at run time
+from stepladder.cli.arguments import parse_job_id
+from stepladder.cli.filters import read_filter
 from stepladder.cli.output import console, say_json
-from stepladder.schemas.job import Failure, JobStatus  # noqa: TC001 -- typer reads them at run time
-from stepladder.schemas.outcomes import Outcome  # noqa: TC001 -- as these
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
@@ -17,70 +17,81 @@ if TYPE_CHECKING:
 
     from stepladder.cli.desk import Desk
     from stepladder.models.listing import JobFilter
-    from stepladder.models.reads import Overview
+    from stepladder.models.reads import JobPage
 
 MOST = 1000
 
 
 def jobs(
-    status: Annotated[list[JobStatus] | None, typer.Option(help="only jobs with this status; may be repeated")] = None,
-    workflow: Annotated[list[str] | None, typer.Option(metavar="NAME", help="of this workflow")] = None,
-    outcome: Annotated[list[Outcome] | None, typer.Option(help="with an attempt of this outcome")] = None,
-    failure: Annotated[list[Failure] | None, typer.Option(help="that failed for this reason")] = None,
-    created_after: Annotated[str | None, typer.Option(metavar="TIME", help="created then or later (RFC 3339)")] = None,
-    created_before: Annotated[str | None, typer.Option(metavar="TIME", help="created before then")] = None,
-    metadata: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="with this among its words")] = None,
+    status: filters.Statuses = None,
+    workflow: filters.Workflows = None,
+    outcome: filters.Outcomes = None,
+    cause: filters.Causes = None,
+    rule: filters.Rules = None,
+    search: filters.Search = None,
+    failure: filters.Failures = None,
+    state: filters.States = None,
+    principal: filters.Principals = None,
+    created_after: filters.After = None,
+    created_before: filters.Before = None,
+    parent: filters.Parent = None,
+    replay_of: filters.ReplaysOf = None,
+    metadata: filters.Metadata = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST, help="of one page")] = 50,
     cursor: Annotated[str | None, typer.Option(metavar="JOB", help="go on behind this job of the page before")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document, with next_cursor")] = False,
 ) -> None:
-    """List jobs, newest first. An option that is repeated takes any of its values."""
-    from stepladder.cli.desk import at_desk
-    from stepladder.models.listing import JobFilter
+    """List jobs, newest first. An option that is repeated takes any of its values.
 
-    wanted = JobFilter(
-        status=tuple(status or ()),
-        workflow=tuple(workflow or ()),
-        outcome=tuple(outcome or ()),
-        failure=tuple(failure or ()),
-        created_after=parse_time(created_after, "--created-after"),
-        created_before=parse_time(created_before, "--created-before"),
-        metadata={key: (text, *_spelled(text)) for key, text in parse_pairs(metadata or [], "--metadata").items()},
+    --outcome, --cause, --rule and --search speak of one and the same attempt.
+    """
+    from stepladder.cli.desk import at_desk
+
+    wanted = read_filter(
+        status=status,
+        workflow=workflow,
+        outcome=outcome,
+        cause=cause,
+        rule=rule,
+        search=search,
+        failure=failure,
+        state=state,
+        principal=principal,
+        created_after=created_after,
+        created_before=created_before,
+        parent=parent,
+        replay_of=replay_of,
+        metadata=metadata,
     )
     after = None if cursor is None else parse_job_id(cursor)
-    page, more = at_desk(load_settings(), lambda desk: _page(desk, wanted, limit, after))
-    _show(page, more=more, as_json=as_json)
+    page = at_desk(load_settings(), lambda desk: _page(desk, wanted, limit, after))
+    _show(page, as_json=as_json)
 
 
-async def _page(desk: Desk, wanted: JobFilter, limit: int, after: UUID | None) -> tuple[tuple[Overview, ...], bool]:
-    """The page, and whether there is another one. A job's place in the list never changes, so that its id is a
-    cursor.
-    """
+async def _page(desk: Desk, wanted: JobFilter, limit: int, after: UUID | None) -> JobPage:
+    """A job's place in the list never changes, so that its id is a cursor."""
     from stepladder.models.listing import Place
 
     place = None if after is None else Place((await desk.job(after)).created_at, after)
-    found = await desk.reads.jobs(wanted, limit + 1, place)
-    return found[:limit], len(found) > limit
+    return await desk.reads.page(wanted, limit, place)
 
 
-def _show(page: tuple[Overview, ...], *, more: bool, as_json: bool) -> None:
+def _show(page: JobPage, *, as_json: bool) -> None:
     from stepladder.cli.view import job_json, jobs_table
 
-    following = page[-1].id if more else None
+    following = None if page.following is None else page.following.job_id
     if as_json:
-        say_json({"jobs": [job_json(job) for job in page], "next_cursor": following})
+        looked = {} if page.looked_back_to is None else {"looked_back_to": page.looked_back_to}
+        say_json({"jobs": [job_json(job) for job in page.jobs], "next_cursor": following} | looked)
         return
-    if page:
-        console().print(jobs_table(page), soft_wrap=False)
-    else:
-        console(error=True).print("no job is like that")
-    if following is not None:
-        console(error=True).print(f"there are more: --cursor {following}", style="dim")
-
-
-def _spelled(text: str) -> tuple[int | float | bool, ...]:
-    """The number or the truth that a text spells, which a job's metadata may hold in its place."""
-    from stepladder.validation.parse import Parsed, parse
-
-    parsed = parse(text.encode("utf-8", "replace"))
-    return (parsed.value,) if isinstance(parsed, Parsed) and isinstance(parsed.value, bool | int | float) else ()
+    told = console(error=True)
+    if page.jobs:
+        console().print(jobs_table(page.jobs), soft_wrap=False)
+    elif following is None:
+        told.print("no job is like that")
+    if following is not None and page.looked_back_to is not None:
+        told.print(
+            f"looked at jobs back to {page.looked_back_to:%Y-%m-%d %H:%M} UTC; look further: --cursor {following}"
+        )
+    elif following is not None:
+        told.print(f"there are more: --cursor {following}", style="dim")

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, assert_never
 
 from stepladder.cli.output import escape, shorten
 from stepladder.schemas.event import EventKind
-from stepladder.workflows.step import Ask, Await, AwaitSettlement, Finished, Rest, RunTool
+from stepladder.workflows.step import (
+    Ask,
+    Await,
+    AwaitChildren,
+    AwaitSettlement,
+    Finished,
+    Hold,
+    Resolve,
+    Rest,
+    RunTool,
+    TendChildren,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +72,14 @@ class Progress:
             case EventKind.SIGNAL_TAKEN:
                 self._out.print(f"  signal {data['signal']}: [green]{escape(str(data['action']))}[/]")
             case EventKind.RETRY_SCHEDULED:
-                self._out.print(f"  asking again in {data['after_s']} s")
+                again = "asking" if event.turn is not None else f"running tool {data['tool']}"
+                self._out.print(f"  {again} again in {data['after_s']} s")
+            case EventKind.SETTLEMENT_NEEDED:
+                why = _short(f"{data['kind']}: {data['message']}")
+                self._out.print(f"  tool {data['tool']}: [yellow]nobody knows whether it took effect[/], {why}")
+            case EventKind.SETTLED:
+                took = "took effect" if data["done"] else "did not take effect"
+                self._out.print(f"  tool {data['tool']}: [green]settled[/], it {took}, says {_short(str(data['by']))}")
             case _:
                 pass
 
@@ -81,7 +99,11 @@ def _busy(step: Step) -> str:
         case Await(wait):
             return f"waiting for signal {wait.signal}"
         case AwaitSettlement(call):
-            return f"waiting for settlement of {call.tool}"
+            return f"waiting for somebody to settle {call.tool}"
+        case Resolve(call) | TendChildren(call) | AwaitChildren(call):
+            return f"calling {call.workflow}"
+        case Hold():
+            return "paused"
         case Finished():
             return f"job {step.job.status}"
         case _:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from stepladder.cli.output import Exit, console, say_json
-from stepladder.schemas.job import JobStatus
+from stepladder.schemas.job import CHILDREN, SETTLEMENT, JobStatus
 from stepladder.wiring.settings import load_settings
 
 
@@ -19,6 +19,9 @@ def run(
     signal: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=JSON", help="what to answer when the job waits for signal NAME; may be repeated"),
+    ] = None,
+    also: Annotated[
+        list[str] | None, typer.Option(metavar="DOC", help="a document that is called; may be repeated")
     ] = None,
     job: Annotated[str | None, typer.Option(help="go on with this job, in place of a new one")] = None,
     app: Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")] = None,
@@ -35,18 +38,22 @@ def run(
 
     settings = load_settings(app=app, model=model, log_level=log_level)
     configure_logs(settings.log_level or "warning")
-    order = order_of(settings, document, value, job, signal or [])
+    order = order_of(settings, document, value, job, signal or [], also or [])
     progress = console(error=True)
     with ExitStack() as stack:
         status = stack.enter_context(progress.status("starting"))
         url = stack.enter_context(servers.database(settings, status.update))
         engine_url = stack.enter_context(servers.engine(settings, status.update))
-        done, turns, wait = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
+        done, turns, awaited = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
     if as_json:
-        say_json(view.as_json(done, turns))
+        say_json(view.as_json(done, turns, awaited))
     else:
-        view.print_job(console(), done, turns, wait)
+        view.print_job(console(), done, turns, awaited)
     progress.print(f"look further: stepladder show {done.id} --raw", style="dim")
-    if done.status is JobStatus.WAITING:
+    if done.waiting_for == SETTLEMENT:
+        progress.print(f"then go on: stepladder run --job {done.id}", style="dim")
+    elif done.waiting_for == CHILDREN:
+        progress.print(f"it waits for jobs that it called: stepladder jobs --parent {done.id}", style="dim")
+    elif done.status is JobStatus.WAITING:
         progress.print(f"go on: stepladder run --job {done.id} --signal {done.waiting_for}=JSON", style="dim")
     raise typer.Exit(Exit.FAILED if done.status in (JobStatus.FAILED, JobStatus.CANCELLED) else Exit.DONE)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.output import console, say_json
+from stepladder.cli.onward import Line, print_onward
+from stepladder.cli.output import console, printable, say_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
 
@@ -15,31 +19,133 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Overview, TurnRecord
+    from stepladder.models.children import ChildRecord
+    from stepladder.models.reads import AttemptRecord, EventRecord, Overview, TurnRecord
+    from stepladder.models.records import Unsettled
+    from stepladder.models.visits import Course
     from stepladder.workflows.job import Wait
+
+ATTEMPT_WANTS_TURN = "--attempt counts the attempts of one turn"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    job: Overview
+    turns: list[TurnRecord]
+    awaited: Wait | Unsettled | None
+    children: tuple[ChildRecord, ...]
+    course: Course
+    events: tuple[EventRecord, ...]
+    line: Line
 
 
 def show(
     job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
     turn: Annotated[int | None, typer.Option(help="only this turn")] = None,
+    attempt: Annotated[int | None, typer.Option(help="of that turn only this attempt")] = None,
     raw: Annotated[bool, typer.Option(help="the exact text of every answer as well")] = False,
+    request: Annotated[
+        bool, typer.Option("--request", help="the request as it was sent, byte for byte, and nothing else")
+    ] = False,
+    events: Annotated[bool, typer.Option("--events", help="the whole history as well")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
     """Show a job: its turns, their attempts, and what was wrong with each answer."""
     from stepladder.cli import view
+    from stepladder.cli.course import print_course, print_events, print_times
     from stepladder.cli.desk import at_desk
 
     job_id = parse_job_id(job)
-    overview, turns, wait = at_desk(load_settings(), lambda desk: _found(desk, job_id, turn))
+    if attempt is not None and turn is None:
+        raise BadInputError(ATTEMPT_WANTS_TURN, remedy="write --turn N --attempt M")
+    if request:
+        _write(at_desk(load_settings(), lambda desk: _request(desk, job_id, turn, attempt)))
+        return
+    found = at_desk(load_settings(), lambda desk: _found(desk, job_id, turn, attempt, events=events))
     if as_json:
-        say_json(view.as_json(overview, turns))
-    else:
-        view.print_job(console(), overview, turns, wait, raw=raw)
+        say_json(_as_json(found, events=events))
+        return
+    out = console()
+    view.print_job(out, found.job, found.turns, found.awaited, found.children, found.line, raw=raw)
+    if turn is None:
+        print_course(out, found.course)
+        print_times(out, found.job.created_at, found.job.finished_at)
+    if events:
+        print_events(out, found.events)
+    print_onward(out, found.job)
 
 
-async def _found(desk: Desk, job_id: UUID, turn: int | None) -> tuple[Overview, list[TurnRecord], Wait | None]:
+def _as_json(found: _Found, *, events: bool) -> dict[str, Any]:
+    from stepladder.api.course import course_json
+    from stepladder.cli import view
+    from stepladder.cli.history import event_json
+
+    document = view.as_json(found.job, found.turns, found.awaited, found.children) | {
+        "visits": course_json(found.course),
+        "replays": [replay.id for replay in found.line.replays],
+    }
+    return document | ({"events": [event_json(record) for record in found.events]} if events else {})
+
+
+async def _found(desk: Desk, job_id: UUID, turn: int | None, attempt: int | None, *, events: bool) -> _Found:
+    from stepladder.models.visits import Visits
+
     overview = await desk.job(job_id)
-    turns = [one for one in await desk.reads.turns(job_id) if turn is None or one.ordinal == turn]
-    if turn is not None and not turns:
-        raise BadInputError(f"job {job_id} has no turn {turn}", remedy=f"it has {overview.turn_count}")
-    return overview, turns, await desk.reads.open_wait(job_id)
+    turns = _turns(await desk.reads.turns(job_id), overview, turn, attempt)
+    awaited, children = await desk.reads.awaited(job_id), await desk.reads.children(job_id)
+    course = await Visits(desk.store.database).course(job_id)
+    history = await desk.reads.events(job_id) if events else ()
+    return _Found(overview, turns, awaited, children, course, history, await _line(desk, overview))
+
+
+async def _line(desk: Desk, job: Overview) -> Line:
+    first = await desk.reads.events(job.id, 0, 1) if job.replay_of is not None else ()
+    made = first[0].event.data if first and first[0].event.ordinal == 1 else {}
+    return Line(made, await desk.reads.overviews(await desk.reads.replays(job.id)))
+
+
+def _turns(turns: tuple[TurnRecord, ...], job: Overview, turn: int | None, attempt: int | None) -> list[TurnRecord]:
+    from dataclasses import replace
+
+    if turn is None:
+        return list(turns)
+    found = [one for one in turns if one.ordinal == turn]
+    if not found:
+        raise BadInputError(f"job {job.id} has no turn {turn}", remedy=f"it has {job.turn_count}")
+    if attempt is None:
+        return found
+    attempts = tuple(one for one in found[0].attempts if one.ordinal == attempt)
+    if not attempts:
+        remedy = f"it has {len(found[0].attempts)}"
+        raise BadInputError(f"turn {turn} of job {job.id} has no attempt {attempt}", remedy=remedy)
+    return [replace(found[0], attempts=attempts)]
+
+
+async def _request(desk: Desk, job_id: UUID, turn: int | None, attempt: int | None) -> bytes:
+    """Of the last attempt, where none is named."""
+    from stepladder.engine.wire import encode
+
+    overview = await desk.job(job_id)
+    if turn is None:
+        raise BadInputError("--request is of one turn", remedy=f"write --turn N; the job has {overview.turn_count}")
+    [one] = _turns(await desk.reads.turns(job_id), overview, turn, attempt)
+    sent = await desk.reads.request(_last(one).id)
+    if sent is None:
+        raise LookupError(f"an attempt of job {job_id} is there and is not")
+    return encode(sent.body)
+
+
+def _last(turn: TurnRecord) -> AttemptRecord:
+    if not turn.attempts:
+        remedy = "it was taken over from another job: see replay_of" if turn.carried else "look again in a moment"
+        raise BadInputError(f"turn {turn.ordinal} was never asked here", remedy=remedy)
+    return turn.attempts[-1]
+
+
+def _write(body: bytes) -> None:
+    """To a file or a program the bytes themselves; to a person the same JSON, which cannot steer the terminal."""
+    if sys.stdout.isatty():
+        console().print(printable(json.dumps(json.loads(body), ensure_ascii=False, indent=2)), markup=False)
+        return
+    sys.stdout.buffer.write(body)
+    sys.stdout.buffer.flush()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stepladder.cli.arguments import parse_json, parse_pairs
+from stepladder.cli.lint import mention
 from stepladder.cli.output import console, escape, say_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import Machine
 
 SUFFIXES = (".yaml", ".yml", ".json")
+MOST_WARNINGS = 3  # in full; `lint` has them all
 LONGEST_DEADLINE_S = 10 * 365 * 86400.0
 
 App = Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")]
@@ -38,16 +40,21 @@ def publish(
     from stepladder.cli.desk import at_desk
     from stepladder.runner.submission import publish as write
     from stepladder.wiring.app import kit_of, load_machine
+    from stepladder.workflows.confirm import nobody_else
 
     settings = load_settings(app=app)
     machine, warnings = load_machine(document, kit_of(settings, document))
+    if settings.api_keys is None:
+        warnings = (*warnings, *nobody_else(machine.document))
     published = at_desk(settings, lambda desk: write(desk.store, machine))
     if as_json:
         found = [asdict(warning) for warning in warnings]
         say_json({"name": machine.name, "version": machine.version, "status": published, "warnings": found})
         return
-    for warning in warnings:
+    for warning in warnings[:MOST_WARNINGS]:
         console(error=True).print(f"[yellow]{warning.severity}[/] {escape(str(warning))}")
+    if len(warnings) > MOST_WARNINGS:
+        mention(document, warnings)
     again = "" if published.value == "published" else " already"
     console().print(f"{machine.name} {machine.version} is published{again}")
     console(error=True).print(f"submit a job of it: stepladder submit {machine.name} --input JSON", style="dim")
@@ -86,7 +93,8 @@ def submit(
     settings = load_settings(app=app)
     document = workflow if _is_document(workflow) else None
     kit = kit_of(settings, document)
-    machine = None if document is None else load_machine(document, kit)[0]
+    machine, warnings = (None, ()) if document is None else load_machine(document, kit)
+    mention(workflow, warnings)
     if machine is not None and version not in (None, machine.version):
         raise BadInputError(f"{workflow} is version {machine.version}, and not {version}", remedy="leave out --version")
     given = {
@@ -123,14 +131,15 @@ def _is_document(word: str) -> bool:
 
 async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted) -> Overview:
     from stepladder.cli.desk import PRINCIPAL
-    from stepladder.models.records import KeyTaken, NewJob, SubmissionKey
+    from stepladder.models.records import KeyTaken, NewJob, Retired, SubmissionKey
     from stepladder.runner.orders import Order, prepare
     from stepladder.runner.submission import publish as write
+    from stepladder.runner.submission import retired
     from stepladder.schemas.canonical import content_hash
 
     order = Order(wanted.workflow, wanted.value, **wanted.given)
     known = machine or await _published(desk, kit, order.workflow, order.version)
-    new = prepare(known, order, datetime.now(UTC), principal=PRINCIPAL, scopes=None)
+    new = prepare(known, order, datetime.now(UTC))
     if not isinstance(new, NewJob):
         lines = "".join(f"\n  {one.pointer or '/'}: {one.reason}" for one in new)
         message = f"the input does not fit workflow {known.name} {known.version}:{lines}"
@@ -141,12 +150,15 @@ async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted)
     body = {"workflow": wanted.workflow, "input": wanted.value, **wanted.given}
     key = None if wanted.key is None else SubmissionKey(PRINCIPAL, wanted.key, content_hash(["jobs", body]))
     written = await desk.store.submit_many([new], key)
+    if isinstance(written, Retired):
+        message, remedy = retired(known.name, known.version, await desk.store.workflow(known.name))
+        raise BadInputError(message, remedy=f"{remedy}; nothing was stored")
     if isinstance(written, KeyTaken):
         message = f"the idempotency key {wanted.key!r} is taken by a submission of something else"
         raise BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
     [job_id] = written.job_ids
     if not written.again:
-        await desk.ring(job_id, new.priority)
+        await desk.ring(job_id)
     return await desk.job(job_id)
 
 
@@ -161,5 +173,6 @@ async def _published(desk: Desk, kit: Kit, name: str, version: int | None) -> Ma
     if not versions:
         raise BadInputError(f"no workflow {name} is published", remedy="publish it: stepladder publish DOC")
     if version is None:
-        raise BadInputError(f"every version of workflow {name} is retired", remedy=f"name one of {listed}")
+        remedy = f"publish a new version, or: stepladder unretire {name} {versions[-1].version}"
+        raise BadInputError(f"every version of workflow {name} is retired", remedy=remedy)
     raise BadInputError(f"workflow {name} has no version {version}", remedy=f"it has {listed}")

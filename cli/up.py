@@ -148,7 +148,7 @@ def _round(system: _System) -> Failed | Lost | None:
         }
         # A broker that is set is set for the other commands as well, and its URL may hold a password.
         noted = broker_url if "Valkey" in embedded else None
-        system.write_note(replace(system.note, url=system.url, broker_url=noted))
+        system.write_note(replace(system.note, url=system.url, broker_url=noted, engine_url=engine_url))
         variables = {"DATABASE_URL": database_url, "BROKER_URL": broker_url, "ENGINE_URL": engine_url}
         children = _children(settings, variables)
 

@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from stepladder.cli.onward import print_line_of_replays
 from stepladder.cli.output import escape, printable, shorten
+from stepladder.models.records import Unsettled
+from stepladder.workflows.job import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
+    from stepladder.cli.onward import Line
+    from stepladder.models.children import ChildRecord
     from stepladder.models.reads import AttemptRecord, Overview, TurnRecord
-    from stepladder.workflows.job import Wait
+    from stepladder.schemas.degraded import Degraded
 
+SHOWN_LOSSES = 10
 COLOURS = {"succeeded": "green", "valid": "green", "failed": "red", "cancelled": "red"}
 
 
@@ -26,16 +32,35 @@ def coloured(word: object) -> str:
 
 
 def print_job(
-    out: Console, job: Overview, turns: Sequence[TurnRecord], wait: Wait | None = None, *, raw: bool = False
+    out: Console,
+    job: Overview,
+    turns: Sequence[TurnRecord],
+    awaited: Wait | Unsettled | None = None,
+    children: Sequence[ChildRecord] = (),
+    line: Line | None = None,
+    *,
+    raw: bool = False,
 ) -> None:
     """The job in short, then a line for every attempt with what was wrong, then the result."""
     out.print(f"job {job.id}  {job.workflow} {job.version}  {coloured(job.status)}")
     if job.failure is not None:
         out.print(f"  {job.failure}: {escape(job.failure_detail or '')}")
+    if job.workflow_paused:
+        out.print(f"  its workflow is paused; let it go on: stepladder unpause --workflow {job.workflow}")
     if job.waiting_for is not None:
         out.print(f"  waits for {escape(job.waiting_for)} in state {job.state}")
-    if wait is not None:
-        print_wait(out, job, wait)
+    if job.cancel_requested and not job.status.final:
+        out.print("  is asked to end")
+    print_retention(out, job)
+    if line is not None:
+        print_line_of_replays(out, job, line)
+    if isinstance(awaited, Unsettled):
+        print_settlement(out, job, awaited)
+    elif awaited is not None:
+        print_wait(out, job, awaited)
+    if job.parent is not None:
+        out.print(f"  called by job {job.parent}")
+    print_children(out, children)
     table = turns_table(turns)
     if table.row_count:
         out.print(table, soft_wrap=False)
@@ -45,17 +70,53 @@ def print_job(
             if raw and attempt.content is not None:
                 out.print(f"  turn {turn.ordinal}.{attempt.ordinal} answered:")
                 out.print(printable(attempt.content.decode(errors="replace")), markup=False)
+    for turn in turns:
+        if turn.degraded is not None:
+            print_degraded(out, f"turn {turn.ordinal} {turn.state}", turn.degraded)
     if job.result is not None:
         out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
-    out.print(f"{job.turn_count} turns, {job.attempts} attempts, {job.tokens} tokens")
+    cost = "" if not job.cost else f", {job.cost:.6g} {escape(job.currency or '')}".rstrip()
+    out.print(f"{job.turn_count} turns, {job.attempts} attempts, {job.tokens} tokens{cost}")
+
+
+def print_retention(out: Console, job: Overview) -> None:
+    """What went with age, and whether anything may."""
+    for what, gone in (("raw answers", job.raw_gone_at), ("history", job.events_gone_at)):
+        if gone is not None:
+            out.print(f"  its {what} went by retention at {gone:%Y-%m-%d %H:%M} UTC")
+    if job.hold_at is not None:
+        out.print(f"  is held by {escape(job.hold_by or '')}: nothing of it goes with age")
+
+
+def print_children(out: Console, children: Sequence[ChildRecord]) -> None:
+    """The jobs that a job called, a line each, and the tokens that they took beside its own."""
+    for child in children:
+        why = child.failure or (f"for {child.waiting_for}" if child.waiting_for else "")
+        called = f"{child.index}. {child.workflow} {child.version}"
+        out.print(f"  called {escape(called)}  job {child.id}  {coloured(child.status)} {escape(why)}".rstrip())
+    if children:
+        out.print(f"  {sum(child.tokens for child in children)} tokens of jobs that it called")
 
 
 def print_end(out: Console, job: Overview) -> None:
     """How a job ended, without its turns."""
     failure = "" if job.failure is None else f": {job.failure}, {escape(shorten(job.failure_detail or ''))}"
     out.print(f"job {job.id} {coloured(job.status)}{failure}")
+    for state, kept in (job.degraded or {}).items():
+        print_degraded(out, f"state {state}", kept)
     if job.result is not None:
         out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
+
+
+def print_degraded(out: Console, where: str, kept: Degraded) -> None:
+    """What was kept of a turn that was given up, and all that is lost of it."""
+    flag = f"[yellow]degraded[/]: kept from attempt {kept.attempt} after {kept.outcome}; it is no output"
+    out.print(f"  {escape(where)} {flag}")
+    for loss in kept.lost[:SHOWN_LOSSES]:
+        out.print(f"    lost: {escape(loss.pointer or '/')} {escape(loss.reason)}")
+    if len(kept.lost) > SHOWN_LOSSES:
+        out.print(f"    lost: {len(kept.lost) - SHOWN_LOSSES} more, which --json lists")
+    out.print("    kept: " + escape(json.dumps(kept.value, ensure_ascii=False)))
 
 
 def print_wait(out: Console, job: Overview, wait: Wait) -> None:
@@ -66,19 +127,45 @@ def print_wait(out: Console, job: Overview, wait: Wait) -> None:
         out.print(f"  would run in state {escape(state)}: {escape(json.dumps(call, ensure_ascii=False))}")
     if wait.until is not None:
         out.print(f"  until {wait.until:%Y-%m-%d %H:%M:%S} UTC")
+    if wait.by_other:
+        out.print(f"  to be sent by somebody other than {escape(job.principal)}, whose job it is")
+    if wait.scopes:
+        out.print(f"  its sender needs {escape(', '.join(wait.scopes))}")
     payload = json.dumps({"action": "...", "wait_id": str(wait.wait_id)} if wait.frozen else {"action": "..."})
     out.print("  answer it with")  # a command stays on one line, to be copied
     out.print(f"  stepladder signal {job.id} {escape(wait.signal)} --data '{escape(payload)}'")
 
 
+def print_settlement(out: Console, job: Overview, found: Unsettled) -> None:
+    """Of which call nobody knows whether it took effect, and the commands by which that is said."""
+    call, said = found.call, found.said
+    if job.cancel_requested:
+        out.print("  it ends once it is settled, as somebody asked for its end")
+    since = f"{call.opened_at:%Y-%m-%d %H:%M:%S} UTC"
+    out.print(f"  tool {escape(call.tool)} was begun at {since}, and may have taken effect")
+    if call.error is not None:
+        out.print(f"  why nobody knows: {escape(call.error.message)} ({escape(call.error.kind)})")
+    out.print(f"  arguments {escape(json.dumps(call.arguments, ensure_ascii=False))}")
+    out.print(f"  idempotency key {escape(call.key)}")
+    if said is not None:
+        out.print(f"  {escape(said.by)} says that it {'did' if said.done else 'did not'}; a worker has yet to go on")
+        return
+    out.print("  find out whether it did, and say so with one of")
+    out.print(f"  stepladder settle {job.id} --done 'ITS RESULT AS JSON'")
+    out.print(f"  stepladder settle {job.id} --not-done")
+
+
 def turns_table(turns: Sequence[TurnRecord]) -> Table:
-    """One row an attempt, within a hundred columns."""
+    """One row an attempt, or a turn that was taken over, within a hundred columns."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for name in ("turn", "state", "try", "outcome", "cause", "T P S R", "tokens", "ms"):
         right = name in ("turn", "try", "tokens", "ms")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     table.add_column("answer", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that gives way
     for turn in turns:
+        if turn.carried:
+            output = escape(shorten(json.dumps(turn.output, ensure_ascii=False), 200))
+            table.add_row(str(turn.ordinal), escape(turn.state), "", "[dim]carried[/]", "", "", "", "", output)
         for attempt in turn.attempts:
             first = attempt.ordinal == 1
             table.add_row(
@@ -145,30 +232,45 @@ def _where(job: Overview) -> str:
     return "" if job.status.final else job.state or ""
 
 
-def as_json(job: Overview, turns: Sequence[TurnRecord]) -> dict[str, Any]:
+def as_json(
+    job: Overview,
+    turns: Sequence[TurnRecord],
+    awaited: Wait | Unsettled | None = None,
+    children: Sequence[ChildRecord] = (),
+) -> dict[str, Any]:
     """The same as one JSON document, in the words of the HTTP API."""
-    return job_json(job) | {"turns": [turn_json(turn) for turn in turns]}
+    from stepladder.api.views import settlement_json, wait_json
+
+    open_ = {
+        "wait": wait_json(awaited) if isinstance(awaited, Wait) else None,
+        "settlement": settlement_json(job, awaited) if isinstance(awaited, Unsettled) else None,
+    }
+    called = [child.as_json() for child in children]
+    return job_json(job) | open_ | {"children": called, "turns": [turn_json(turn) for turn in turns]}
 
 
 def job_json(job: Overview) -> dict[str, Any]:
     names = (
         "id", "workflow", "version", "status", "state", "waiting_for", "failure", "failure_detail", "input", "result",
         "turn_count", "attempts", "tokens", "priority", "metadata", "created_at", "started_at", "finished_at",
-        "deadline_at", "replay_of",
+        "deadline_at", "replay_of", "variant", "bulk", "parent", "cancel_requested", "workflow_paused", "principal",
+        "cost", "currency", "hold_at", "hold_by", "raw_gone_at", "events_gone_at",
     )  # fmt: skip
-    return {name: getattr(job, name) for name in names} | {"degraded": None}
+    kept = None if job.degraded is None else {state: one.as_json() for state, one in job.degraded.items()}
+    return {name: getattr(job, name) for name in names} | {"degraded": kept}
 
 
 def turn_json(turn: TurnRecord) -> dict[str, Any]:
     names = ("ordinal", "state", "outcome", "action", "output", "carried")
     attempts = [attempt_json(attempt) for attempt in turn.attempts]
-    return {name: getattr(turn, name) for name in names} | {"attempts": attempts}
+    degraded = None if turn.degraded is None else turn.degraded.as_json()
+    return {name: getattr(turn, name) for name in names} | {"degraded": degraded, "attempts": attempts}
 
 
 def attempt_json(attempt: AttemptRecord) -> dict[str, Any]:
     names = (
         "id", "ordinal", "outcome", "cause", "finish_reason", "http_status", "ttft_ms", "tpot_ms", "duration_ms",
-        "max_completion_tokens", "sampling", "schema_hash", "request_id",
+        "max_completion_tokens", "sampling", "schema_hash", "request_id", "started_at", "arrived_at", "cost",
     )  # fmt: skip
     rungs, usage = attempt.rungs, attempt.usage
     errors = [{"pointer": error.pointer, "reason": error.reason, "source": error.source} for error in attempt.errors]

@@ -9,10 +9,13 @@ import typer
 
 from stepladder.cli.arguments import parse_job_id
 from stepladder.cli.output import Exit, console, say_json
+from stepladder.schemas.event import EventKind
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from rich.console import Console
 
     from stepladder.cli.desk import Desk
     from stepladder.models.reads import Overview, TurnRecord
@@ -39,6 +42,7 @@ def watch(
 def see_to_the_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoReturn:
     """Follows a job that was submitted, shows what came of it, and ends the command."""
     from stepladder.cli.desk import at_desk
+    from stepladder.cli.onward import print_onward
     from stepladder.cli.view import as_json as document
     from stepladder.cli.view import print_job
 
@@ -51,6 +55,7 @@ def see_to_the_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoRetu
         say_json(document(done, turns))
     else:
         print_job(console(), done, turns)
+        print_onward(console(error=True), done)
     raise typer.Exit(_code(done))
 
 
@@ -65,6 +70,7 @@ async def _events(desk: Desk, job_id: UUID, after: int) -> Overview:
 
 
 async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -> Overview:
+    from stepladder.cli.course import print_line
     from stepladder.cli.history import busy_with, follow, line_of
 
     job = await desk.job(job_id)
@@ -75,11 +81,22 @@ async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -
         async for record in follow(desk.reads, job_id, after):
             last = record or last
             if record is not None and (line := line_of(record.event)) is not None:
-                out.print(f"  [dim]{record.at:%H:%M:%S}[/]  {line}")
+                print_line(out, f"[dim]{record.at:%H:%M:%S}[/]", line)
+            if record is not None and record.event.kind is EventKind.SETTLEMENT_NEEDED:
+                await _tell_settlement(desk, job, out)
             if last is not None:
                 since = (datetime.now(UTC) - last.at).total_seconds()
                 status.update(busy_with(last.event, since) or str(status.status))
     return await desk.job(job_id)
+
+
+async def _tell_settlement(desk: Desk, job: Overview, out: Console) -> None:
+    """What is to be settled, unless that is long ago."""
+    from stepladder.cli.view import print_settlement
+
+    found = await desk.reads.unsettled(job.id)
+    if found is not None:
+        print_settlement(out, await desk.job(job.id), found)
 
 
 def _code(job: Overview) -> Exit:

@@ -17,6 +17,7 @@ def worker(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error")] = None,
 ) -> None:
     """Run jobs until it is told to end: by Ctrl-C or SIGTERM, after the turns under way."""
+    from stepladder.models.retention import Ages
     from stepladder.tasks.worker import Post, work
     from stepladder.wiring import servers
     from stepladder.wiring.app import load_kit
@@ -37,7 +38,10 @@ def worker(
             kit,
             api_key=None if key is None else key.get_secret_value(),
             model=settings.model,
+            prices=settings.prices,
+            engine_concurrency=settings.engine_concurrency,
             concurrency=settings.concurrency,
+            ages=Ages.of_days(settings.keep_raw_days, settings.keep_events_days),
         )
         code = work(post)
     raise typer.Exit(code)

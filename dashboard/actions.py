@@ -10,39 +10,43 @@ from starlette.responses import RedirectResponse
 
 from stepladder.api.access import Scope
 from stepladder.api.problems import ProblemError
-from stepladder.dashboard.desk import desk_of, form_of, guest_of, job_of
+from stepladder.dashboard.desk import demand, desk_of, form_of, guest_of, job_of
 from stepladder.dashboard.jobpage import values
 from stepladder.dashboard.render import page
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Receipt
-from stepladder.runner.signals import refusal
+from stepladder.models.records import Receipt, Settling
+from stepladder.runner.settlement import Misfit, NotKept
+from stepladder.runner.settlement import settle as keep_settlement
+from stepladder.runner.signals import Forbidden, refusal
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.validation.parse import NotJson, parse
+from stepladder.workflows.step import Settled
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from stepladder.api.access import Principal
     from stepladder.dashboard.desk import Desk
     from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json
 
 
 async def cancel(request: Request) -> Response:
-    _demand(request, Scope.WRITE)
+    demand(request, Scope.WRITE)
     job = await job_of(request)
     return await _done(request, job, await desk_of(request).parts.store.request_cancel(job.id))
 
 
 async def pause(request: Request) -> Response:
-    _demand(request, Scope.WRITE)
+    demand(request, Scope.WRITE)
     job = await job_of(request)
     store, name = desk_of(request).parts.store, guest_of(request).principal.name
     return await _done(request, job, await store.pause(job.id, name))
 
 
 async def unpause(request: Request) -> Response:
-    _demand(request, Scope.WRITE)
+    demand(request, Scope.WRITE)
     job = await job_of(request)
     store, name = desk_of(request).parts.store, guest_of(request).principal.name
     return await _done(request, job, await store.unpause(job.id, name))
@@ -50,22 +54,65 @@ async def unpause(request: Request) -> Response:
 
 async def signal(request: Request) -> Response:
     """Sends the signal that the job waits for. What the wait would refuse is told beside what was typed."""
-    _demand(request, Scope.SIGNAL)
-    job, form, desk = await job_of(request), form_of(request), desk_of(request)
+    demand(request, Scope.SIGNAL)
+    job, form, desk, sender = await job_of(request), form_of(request), desk_of(request), guest_of(request).principal
     payload = _payload(form)
-    mistake = payload if isinstance(payload, str) else await _mistake(desk, job, form, payload)
+    mistake = payload if isinstance(payload, str) else await _mistake(desk, job, form, payload, sender)
     if mistake is not None:
+        status = 403 if isinstance(mistake, Forbidden) else 422
+        told = f"Nothing was sent: {mistake.reason}." if isinstance(mistake, Forbidden) else mistake
         shown = await values(request, job)
-        return page(request, "job.html", 422, **shown | {"mistakes": [mistake], "typed": dict(form)})
-    receipt = await desk.parts.store.signal(job.id, _key(form), form["name"], payload)
+        return page(request, "job.html", status, **shown | {"mistakes": [told], "typed": dict(form)})
+    receipt = await desk.parts.store.signal(job.id, _key(form), form["name"], payload, sender)
     return await _done(request, job, receipt)
 
 
-def _demand(request: Request, scope: Scope) -> None:
-    principal = guest_of(request).principal
-    if not principal.may(scope):
-        detail = f"the key {principal.name!r} lacks the scope {scope}"
-        raise ProblemError(403, "forbidden", detail, remedy=f"log in with a key that has {scope}")
+async def settle(request: Request) -> Response:
+    """Says whether a tool took effect. What cannot be kept is told beside what was typed."""
+    demand(request, Scope.SETTLE)
+    job, form, desk = await job_of(request), form_of(request), desk_of(request)
+    said = _said(form, guest_of(request).principal.name)
+    mistake = said if isinstance(said, str) else await _settled(desk, job, form.get("key"), said)
+    if mistake is None:
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+    shown = await values(request, await job_of(request))
+    return page(request, "job.html", 422, **shown | {"mistakes": [mistake], "typed": dict(form)})
+
+
+def _said(form: Mapping[str, str], by: str) -> Settled | str:
+    """What the pressed button says, or what is wrong with the fields."""
+    match form.get("done"):
+        case "no":
+            return Settled(False, by=by)
+        case "yes":
+            parsed = parse(form.get("result", "").encode("utf-8", "replace"))
+            if isinstance(parsed, NotJson):
+                reason = parsed.reason.replace("the answer", "the result", 1)
+                return f"The result is no JSON: {reason} (at character {parsed.offset}). Mend it; nothing was sent."
+            return Settled(True, parsed.value, by)
+        case _:
+            return "Press one of the two buttons; nothing was sent."
+
+
+async def _settled(desk: Desk, job: Overview, key: str | None, said: Settled) -> str | None:
+    """None where it is kept, or was already; else why it is not."""
+    parts = desk.parts
+    try:
+        found = await keep_settlement(parts.store, parts.reads, parts.machines, job, said, key)
+    except BadDocumentError:
+        return (
+            f"This server lacks the tools that {job.workflow} {job.version} names, and cannot check the result."
+            " Start it with the STEPLADDER_APP that registers them; nothing was sent."
+        )
+    match found:
+        case Misfit(tool, violations):
+            listed = "; ".join(f"{violation.pointer or '/'} {violation.reason}" for violation in violations[:5])
+            return f"The result is none that {tool} returns: {listed}. Mend it; nothing was sent."
+        case NotKept(_, reason):
+            return f"Nothing was kept: {reason}. This is how the job stands now."
+        case Settling.ACCEPTED:
+            await parts.ring_job(job)
+    return None
 
 
 async def _done(request: Request, job: Overview, receipt: Receipt) -> Response:
@@ -91,17 +138,22 @@ def _payload(form: Mapping[str, str]) -> dict[str, Json] | str:
     return {**parsed.value, **chosen}
 
 
-async def _mistake(desk: Desk, job: Overview, form: Mapping[str, str], payload: dict[str, Json]) -> str | None:
+async def _mistake(
+    desk: Desk, job: Overview, form: Mapping[str, str], payload: dict[str, Json], sender: Principal
+) -> str | Forbidden | None:
     if job.status.final or job.waiting_for is None or job.waiting_for != form.get("name"):
         return "The job does not wait for this signal any more; this is how it stands now. Nothing was sent."
     try:
-        machine = await desk.parts.machines.get(job.workflow, job.version)
+        machine = await desk.parts.machines.get(job.workflow, job.version, job.variant)
     except BadDocumentError:
         return (
             f"This server lacks the tools that {job.workflow} {job.version} names, and cannot check the signal."
             " Start it with the STEPLADDER_APP that registers them; nothing was sent."
         )
-    found = refusal(machine, await desk.parts.reads.open_wait(job.id), form["name"], payload)
+    wait = await desk.parts.reads.open_wait(job.id)
+    found = refusal(machine, wait, form["name"], payload, sender, job.principal)
+    if isinstance(found, Forbidden):
+        return found
     return None if found is None else f"The signal would be refused: {found.reason}. Mend it; nothing was sent."
 
 

@@ -13,7 +13,7 @@ from starlette.routing import Route, Router
 from stepladder.api.access import Principal, Scope
 from stepladder.api.body import media_type, read_body
 from stepladder.api.problems import ProblemError, of_error
-from stepladder.dashboard import actions, jobpage, listpage, login
+from stepladder.dashboard import actions, diffpage, jobpage, listpage, login, overviewpage, replaying, workflowpage
 from stepladder.dashboard.desk import Counts, Desk, Guest
 from stepladder.dashboard.render import HEADERS, assets, page
 from stepladder.dashboard.sessions import AT_HOME, COOKIE, Sessions
@@ -58,17 +58,30 @@ async def _static(request: Request) -> Response:
 
 
 ROUTES = (
-    Route("/", listpage.list_jobs),
+    Route("/", overviewpage.show_overview),
+    Route("/jobs", listpage.list_jobs),
     Route("/login", login.show_login),
     Route("/login", login.log_in, methods=["POST"]),
     Route("/logout", login.log_out, methods=["POST"]),
     Route("/jobs/{job_id}", jobpage.show_job),
+    Route("/jobs/{job_id}/diff/{other}", diffpage.show_diff),
     Route("/jobs/{job_id}/part", jobpage.show_part),
     Route("/jobs/{job_id}/follow", jobpage.follow_job),
     Route("/jobs/{job_id}/cancel", actions.cancel, methods=["POST"]),
     Route("/jobs/{job_id}/pause", actions.pause, methods=["POST"]),
     Route("/jobs/{job_id}/unpause", actions.unpause, methods=["POST"]),
     Route("/jobs/{job_id}/signal", actions.signal, methods=["POST"]),
+    Route("/jobs/{job_id}/settle", actions.settle, methods=["POST"]),
+    Route("/jobs/{job_id}/replays", replaying.replay, methods=["POST"]),
+    Route("/jobs/{job_id}/compare", jobpage.choose_other),
+    Route("/workflows", workflowpage.list_workflows),
+    Route("/workflows/{name}/{version:int}", workflowpage.show_version),
+    Route("/workflows/{name}/pause", workflowpage.pause, methods=["POST"]),
+    Route("/workflows/{name}/unpause", workflowpage.unpause, methods=["POST"]),
+    Route("/workflows/{name}/{version:int}/pause", workflowpage.pause, methods=["POST"]),
+    Route("/workflows/{name}/{version:int}/unpause", workflowpage.unpause, methods=["POST"]),
+    Route("/workflows/{name}/{version:int}/retire", workflowpage.retire, methods=["POST"]),
+    Route("/workflows/{name}/{version:int}/unretire", workflowpage.unretire, methods=["POST"]),
     Route("/attempts/{attempt_id}/raw", jobpage.download_raw),
     Route("/static/{name}", _static),
 )

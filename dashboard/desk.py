@@ -5,49 +5,75 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from stepladder.api.access import Principal, Scope
-from stepladder.api.problems import not_found
+from stepladder.api.problems import ProblemError, not_found
 from stepladder.schemas.job import JobStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Hashable, Mapping
 
     from starlette.requests import Request
 
     from stepladder.api.parts import Parts
     from stepladder.dashboard.sessions import Session, Sessions
     from stepladder.models.reads import Overview
-    from stepladder.models.tally import Tallies
+    from stepladder.models.tally import Tallies, Tally
     from stepladder.models.visits import Visits
 
 FRESH_S = 1.0
 """However many look, the jobs are counted once in this time."""
 
+FIGURES_S = 5.0
+"""The same for rates over time, which read every attempt of a day or a month."""
+
+CHECKS_S = 600.0
+"""The same for what the checks say of a published version, which never changes while this process runs."""
+
+T = TypeVar("T")
+
+
+class Fresh:
+    """What costs more to read than to show, read once for all who look at it within some seconds."""
+
+    def __init__(self, lasts_s: float) -> None:
+        self._lasts_s = lasts_s
+        self._lock = asyncio.Lock()
+        self._kept: dict[Hashable, tuple[float, Any]] = {}
+
+    async def read(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """What ``make`` gives, or gave a moment ago for the same key. What it raises is not kept."""
+        async with self._lock:
+            now = time.monotonic()
+            self._kept = {one: kept for one, kept in self._kept.items() if now - kept[0] <= self._lasts_s}
+            if key not in self._kept:
+                self._kept[key] = (now, await make())
+            value: T = self._kept[key][1]
+            return value
+
 
 class Counts:
-    """How many jobs there are, by status."""
+    """How many jobs there are, by status, and how the queue stands."""
 
     def __init__(self, tallies: Tallies) -> None:
         self._tallies = tallies
-        self._lock = asyncio.Lock()
-        self._read_at = float("-inf")
-        self._counts: dict[JobStatus, int] = {}
+        self._fresh = Fresh(FRESH_S)
+
+    async def tally(self) -> Tally:
+        """Raises ``UnreachableError`` when the database breaks."""
+        return await self._fresh.read("tally", self._tallies.read)
 
     async def read(self) -> Mapping[JobStatus, int]:
         """Of every status, 0 included. Raises ``UnreachableError`` when the database breaks."""
-        async with self._lock:
-            if time.monotonic() - self._read_at > FRESH_S:
-                tally = await self._tallies.read()
-                counts = dict.fromkeys(JobStatus, 0)
-                for word, number in tally.live.items():
-                    counts[JobStatus(word)] += number
-                for ended, number in tally.ended.items():
-                    counts[JobStatus(ended.status)] += number
-                self._counts, self._read_at = counts, time.monotonic()
-            return self._counts
+        tally = await self.tally()
+        counts = dict.fromkeys(JobStatus, 0)
+        for word, number in tally.live.items():
+            counts[JobStatus(word)] += number
+        for ended, numbers in tally.ended.items():
+            counts[JobStatus(ended.status)] += int(numbers["jobs"])
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +84,9 @@ class Desk:
     visits: Visits
     counts: Counts
     sessions: Sessions
+    figures: Fresh = field(default_factory=lambda: Fresh(FIGURES_S))
+    engine: Fresh = field(default_factory=lambda: Fresh(FIGURES_S))
+    checks: Fresh = field(default_factory=lambda: Fresh(CHECKS_S))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +103,16 @@ class Guest:
         return self.principal.may(Scope.WRITE)
 
     @property
+    def may_publish(self) -> bool:
+        return self.principal.may(Scope.PUBLISH)
+
+    @property
     def may_signal(self) -> bool:
         return self.principal.may(Scope.SIGNAL)
+
+    @property
+    def may_settle(self) -> bool:
+        return self.principal.may(Scope.SETTLE)
 
 
 def desk_of(request: Request) -> Desk:
@@ -86,6 +123,14 @@ def desk_of(request: Request) -> Desk:
 def guest_of(request: Request) -> Guest:
     guest: Guest = request.state.guest
     return guest
+
+
+def demand(request: Request, scope: Scope) -> None:
+    """Raises ``ProblemError`` for whom lacks the scope."""
+    principal = guest_of(request).principal
+    if not principal.may(scope):
+        detail = f"the key {principal.name!r} lacks the scope {scope}"
+        raise ProblemError(403, "forbidden", detail, remedy=f"log in with a key that has {scope}")
 
 
 def form_of(request: Request) -> Mapping[str, str]:

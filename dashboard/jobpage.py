@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from uuid import UUID, uuid5
 
 import structlog
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from stepladder.api.problems import not_found
 from stepladder.dashboard import words
 from stepladder.dashboard.conversation import conversation
-from stepladder.dashboard.desk import desk_of, job_of
+from stepladder.dashboard.desk import desk_of, guest_of, job_of
+from stepladder.dashboard.graph import graph_of
+from stepladder.dashboard.path import way_of
 from stepladder.dashboard.render import HEADERS, page
 from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.workflows.machine import TIMEOUT, WaitState
+from stepladder.workflows.waits import forbids
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from starlette.requests import Request
 
+    from stepladder.dashboard.conversation import Shown
     from stepladder.dashboard.desk import Desk
+    from stepladder.dashboard.graph import Graph
     from stepladder.models.reads import EventRecord, Overview, Progress
     from stepladder.workflows.job import Wait
 
@@ -49,19 +56,45 @@ async def values(request: Request, job: Overview) -> dict[str, Any]:
     reads = desk.parts.reads
     events = await reads.events(job.id, max(0, job.event_count - SHOWN_EVENTS))
     turns, course = await reads.turns(job.id), await desk.visits.course(job.id)
+    visits = conversation(turns, course, await reads.children(job.id) if course.child_calls else ())
+    replays = await reads.overviews(await reads.replays(job.id))
     wait = next((wait for wait in reversed(course.waits) if wait.closed_at is None), None)
     return {
         "job": job,
         "events": events,
-        "visits": conversation(turns, course),
+        "visits": visits,
+        "graph": await _graph(desk, job, visits),
+        "replays": replays,
+        "again_key": str(uuid5(job.id, str(len(replays)))),
+        "resumable": job.status in (JobStatus.FAILED, JobStatus.CANCELLED) and job.failure is not Failure.REJECTED,
+        "refused": [],
         "remedy": None if job.failure is None else words.remedy(job.failure),
         "doing": words.doing(job, events[-1].event if events else None),
         "sentence": words.sentence,
         "wait": wait,
+        "forbidden": None if wait is None else forbids(wait, guest_of(request).principal, job.principal),
         "signal": None if wait is None or job.status.final else await _signal(desk, job, wait, _key(wait, events)),
+        "settlement": await reads.unsettled(job.id) if job.waiting_for == SETTLEMENT else None,
         "mistakes": [],
         "typed": {},
     }
+
+
+async def _graph(desk: Desk, job: Overview, visits: Sequence[Shown]) -> Graph | None:
+    """None without the tools that the workflow names."""
+    try:
+        machine = await desk.parts.machines.get(job.workflow, job.version, job.variant)
+    except BadDocumentError:
+        return None
+    return graph_of(machine, way_of(job, visits))
+
+
+async def choose_other(request: Request) -> Response:
+    """Leads from the form with the other job's id to the two beside each other."""
+    job, other = await job_of(request), request.query_params.get("with", "").strip()
+    if not other:
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+    return RedirectResponse(f"/jobs/{job.id}/diff/{quote(other[:100], safe='')}", 303)
 
 
 def _key(wait: Wait, events: Sequence[EventRecord]) -> UUID:
@@ -75,7 +108,7 @@ async def _signal(desk: Desk, job: Overview, wait: Wait, key: UUID) -> dict[str,
     """What a form for the open wait's signal asks for. Without the tools that the workflow names, it asks for JSON."""
     form: dict[str, Any] = {"actions": [], "schema": None, "key": str(key)}
     try:
-        state = (await desk.parts.machines.get(job.workflow, job.version)).states[wait.state]
+        state = (await desk.parts.machines.get(job.workflow, job.version, job.variant)).states[wait.state]
     except BadDocumentError:
         return form
     if isinstance(state, WaitState):

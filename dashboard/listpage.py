@@ -1,4 +1,4 @@
-"""The page at ``/``: the jobs, newest first."""
+"""The page at ``/jobs``: the jobs, newest first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from stepladder.api.problems import ProblemError
 from stepladder.dashboard.desk import desk_of
 from stepladder.dashboard.filters import canonical, read
 from stepladder.dashboard.render import page
-from stepladder.models.listing import Place
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
 
@@ -29,7 +28,7 @@ async def list_jobs(request: Request) -> Response:
     items = request.query_params.multi_items()
     clean = canonical(items)
     if clean is not None:
-        return RedirectResponse(f"/?{urlencode(clean)}" if clean else "/", 303)
+        return RedirectResponse(f"/jobs?{urlencode(clean)}" if clean else "/jobs", 303)
     desk, filters = desk_of(request), read(items)
     mistakes = list(filters.mistakes)
     after = None
@@ -38,16 +37,16 @@ async def list_jobs(request: Request) -> Response:
             after = decode(cursor, filters.pairs)
         except ProblemError:
             mistakes.append(BAD_CURSOR)
-    jobs = await desk.parts.reads.jobs(filters.wanted, LISTED + 1, after)
-    shown = jobs[:LISTED]
-    following = encode(Place(shown[-1].created_at, shown[-1].id), filters.pairs) if len(jobs) > LISTED else None
+    found = await desk.parts.reads.page(filters.wanted, LISTED, after)
+    following = None if found.following is None else encode(found.following, filters.pairs)
     workflows = list(dict.fromkeys(version.name for version in await desk.parts.reads.workflows()))
     counts = await desk.counts.read()
     return page(
         request,
         "jobs.html",
         422 if mistakes else 200,
-        jobs=shown,
+        jobs=found.jobs,
+        looked_back_to=found.looked_back_to,
         filters=filters,
         mistakes=mistakes,
         older=None if following is None else filters.url(("cursor", following)),

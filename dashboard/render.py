@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from stepladder.dashboard import words
+from stepladder.dashboard import marks, words
 from stepladder.dashboard.desk import guest_of
-from stepladder.models.rows import json_text
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -88,13 +86,14 @@ def _environment() -> Environment:
         "count": lambda number: f"{number:,}",
         "ms": milliseconds,
         "span": span,
-        "pretty": pretty,
+        "pretty": marks.pretty,
         "visible": visible,
         "mark": words.mark,
         "plain_word": words.plain,
+        "percent": percent,
         "short_id": lambda job_id: str(job_id)[-12:],
     }
-    environment.globals |= {"asset": asset_url, "LONG": LONG}
+    environment.globals |= {"asset": asset_url, "excerpt": marks.excerpt, "LONG": LONG}
     return environment
 
 
@@ -102,6 +101,16 @@ def at(moment: datetime) -> Markup:
     exact = moment.isoformat().replace("+00:00", "Z")
     shown = f"{moment:%Y-%m-%d %H:%M:%S}"
     return Markup('<time datetime="{}">{}</time>').format(exact, shown)
+
+
+def percent(share: float | None) -> str:
+    """Of a share from 0 to 1. What is not all or nothing is never shown as such."""
+    if share is None:
+        return "–"
+    text = f"{share * 100:.1f}"
+    if share not in (0.0, 1.0) and text in ("0.0", "100.0"):
+        text = "<0.1" if share < 0.5 else ">99.9"
+    return text.removesuffix(".0") + " %"
 
 
 def milliseconds(number: float) -> str:
@@ -116,12 +125,6 @@ def milliseconds(number: float) -> str:
 
 def span(length: timedelta) -> str:
     return milliseconds(length.total_seconds() * 1000)
-
-
-def pretty(value: Any) -> str:
-    """JSON over several lines where one line would be long."""
-    short = json_text(value)
-    return short if len(short) <= 60 else json.dumps(json.loads(short), ensure_ascii=False, indent=2)
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")

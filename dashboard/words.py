@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, assert_never
 
 from stepladder.schemas.event import EventKind
-from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
+from stepladder.schemas.job import CHILDREN, SETTLEMENT, Failure, JobStatus
 from stepladder.workflows.machine import ALWAYS
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def remedy(failure: Failure) -> str:
     match failure:
         case Failure.ATTEMPTS_EXHAUSTED:
             return (
-                "Read the errors of the last attempts below. Where the same one comes back, make the question or the"
-                " rule clearer; where they differ, allow more attempts (retry.attempts). Then submit the job again."
+                "Read the errors of the last attempts below. Where they differ, resume it, or fork it with more"
+                " attempts (retry.attempts); where the same one comes back, fork it with a clearer question or rule."
             )
         case Failure.TOKEN_BUDGET:
             return "Submit it again with a larger token_budget, or shorten what the questions carry along (history)."
@@ -66,13 +66,18 @@ def remedy(failure: Failure) -> str:
 
 def doing(job: Overview, last: Event | None) -> str:
     """What a job is busy with, in a line."""
+    if job.workflow_paused:
+        return f"Its workflow is paused: nobody goes on with it until {job.workflow} is unpaused."
     match job.status:
         case JobStatus.QUEUED:
             return "Queued: it waits for a worker. Does stepladder worker or stepladder up run?"
         case JobStatus.PAUSED:
             return "Paused: nobody goes on with it until it is unpaused."
         case JobStatus.WAITING if job.waiting_for == SETTLEMENT:
-            return "Waiting: nobody knows whether a tool took effect. Find out there, and settle the job."
+            ends = " It is asked to end, and does so once it is settled." if job.cancel_requested else ""
+            return f"Waiting: nobody knows whether a tool took effect. Find out there, and settle the job.{ends}"
+        case JobStatus.WAITING if job.waiting_for == CHILDREN:
+            return "Waiting for the jobs that it called, which stand below."
         case JobStatus.WAITING:
             return f"Waiting for the signal {job.waiting_for}."
         case JobStatus.RUNNING:
@@ -92,6 +97,8 @@ def sentence(event: Event) -> str:
     said = defaultdict(str, {name: str(value)[:300] for name, value in event.data.items()})
     turn, attempt = f"turn {event.turn}", f"turn {event.turn}, attempt {event.attempt}"
     match event.kind:
+        case EventKind.JOB_CREATED if event.data.get("mode") is not None:
+            return f"made from job {said['replay_of']}: {said['mode']} from turn {said['from_turn']}"
         case EventKind.JOB_CREATED:
             return "submitted"
         case EventKind.JOB_STARTED:
@@ -105,6 +112,8 @@ def sentence(event: Event) -> str:
             return f"{attempt}: {plain(said['outcome'])}{cause}"
         case EventKind.ATTEMPT_ABANDONED:
             return f"{attempt}: abandoned, its worker was lost"
+        case EventKind.RETRY_SCHEDULED if event.turn is None:
+            return f"tool {said['tool']} runs again in {said['after_s']} s"
         case EventKind.RETRY_SCHEDULED:
             return f"{turn}: asked again in {said['after_s']} s"
         case EventKind.TURN_ACCEPTED:
@@ -112,31 +121,52 @@ def sentence(event: Event) -> str:
             return f"{turn}: the answer is accepted{chosen}"
         case EventKind.TURN_FAILED:
             return f"{turn} failed: {plain(said['failure'])}, {said['detail']}"
+        case EventKind.TURN_DEGRADED:
+            return f"{turn} is degraded: a part of attempt {event.attempt} is kept, and is no output"
         case EventKind.TRANSITION:
             by = "" if event.data.get("action") in (None, ALWAYS) else f" by {said['action']}"
             return f"on to state {said['to']}{by}"
         case EventKind.TOOL_STARTED:
-            return f"tool {said['tool']} runs"
+            again = "" if event.data.get("run", 1) == 1 else f" again, run {said['run']}"
+            return f"tool {said['tool']} runs{again}"
         case EventKind.TOOL_RETURNED:
             return f"tool {said['tool']} returned"
         case EventKind.TOOL_FAILED:
             return f"tool {said['tool']} failed: {said['kind']}, {said['message']}"
+        case EventKind.TOOL_CARRIED:
+            return f"tool {said['tool']} was not run again: job {said['job']} had begun this call"
+        case EventKind.PERMISSION_DENIED:
+            missing = event.data.get("missing")
+            lacking = ", ".join(map(str, missing)) if isinstance(missing, list | tuple) else ""
+            return f"tool {said['tool']} was denied to {said['principal']}, who lacks {lacking}"
+        case EventKind.LIST_STARTED:
+            return f"state {said['state']} begins a list"
+        case EventKind.LIST_ENDED:
+            return f"state {said['state']} has built a list of {said['elements']}"
+        case EventKind.CALL_STARTED:
+            return f"calls workflow {said['workflow']}, children: {said['children']}"
+        case EventKind.CALL_RETURNED:
+            lost = f", {said['failed']} gave no result" if event.data.get("failed") else ""
+            return f"workflow {said['workflow']} returned{lost}"
+        case EventKind.CALL_FAILED:
+            return f"workflow {said['workflow']} failed: {plain(said['kind'])}, {said['message']}"
         case EventKind.WAIT_STARTED:
             return f"waits for the signal {said['signal']}"
         case EventKind.SIGNAL_TAKEN:
-            return f"signal {said['signal']} came: {said['action']}"
+            return f"signal {said['signal']} came: {said['action']}" + (f", from {said['by']}" if said["by"] else "")
         case EventKind.SIGNAL_REFUSED:
             return f"signal {said['signal']} was refused: {said['reason']}"
         case EventKind.WAIT_TIMED_OUT:
             return f"signal {said['signal']} did not come in time"
         case EventKind.SETTLEMENT_NEEDED:
-            return f"nobody knows whether tool {said['tool']} took effect"
+            return f"nobody knows whether tool {said['tool']} took effect: {said['message']}"
         case EventKind.SETTLED:
-            return f"settled: tool {said['tool']} {'took' if event.data.get('done') else 'did not take'} effect"
+            took = "took" if event.data.get("done") else "did not take"
+            return f"settled by {said['by']}: tool {said['tool']} {took} effect"
         case EventKind.JOB_PAUSED:
-            return f"paused by {said['by']}"
+            return f"paused by {said['by']}" + (", with its workflow" if said["workflow"] else "")
         case EventKind.JOB_UNPAUSED:
-            return f"goes on, by {said['by']}"
+            return f"goes on, by {said['by']}" + (", with its workflow" if said["workflow"] else "")
         case EventKind.JOB_SUCCEEDED:
             return "succeeded"
         case EventKind.JOB_FAILED:

@@ -17,10 +17,12 @@ import redis
 from psycopg.rows import dict_row
 
 from stepladder.models.database import Database
-from stepladder.models.due import Due
+from stepladder.models.records import NewJob
 from stepladder.models.store import Store
 from stepladder.runner.machines import compiled
-from stepladder.runner.submission import publish, submit
+from stepladder.runner.orders import Order, prepare
+from stepladder.runner.submission import publish
+from stepladder.schemas.actor import LOCAL, Actor
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.tool import Kit
 from stepladder.tasks.app import make_app
@@ -119,15 +121,21 @@ class Plant:
         self.processes.append(process)
         return process
 
-    async def submit(self, workflow: Workflow, count: int = 1, *, ring: bool = True) -> list[UUID]:
+    async def submit(
+        self, workflow: Workflow, count: int = 1, *, principal: str = LOCAL.name, ring: bool = True
+    ) -> list[UUID]:
         """Jobs of a workflow, rung unless it is to be as if the ring was lost."""
         machine = compiled(workflow, Kit({}, {}))
         async with Database(self.database_url) as database, Bell(make_app(self.broker_url)) as bell:
             store = Store(database)
             await publish(store, machine)
-            jobs = [(await submit(store, machine, {}, datetime.now(UTC))).id for _ in range(count)]
+            order, now = Order(machine.name, {}, machine.version), datetime.now(UTC)
+            prepared = [prepare(machine, order, now, Actor(principal)) for _ in range(count)]
+            new = [one for one in prepared if isinstance(one, NewJob)]
+            await store.submit_many(new)
+            jobs = [one.job.id for one in new]
             if ring:
-                assert await bell.ring_many([Due(job, 0) for job in jobs])
+                assert await bell.ring_many(jobs)
         return jobs
 
     @cached_property

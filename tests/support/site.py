@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner
 from stepladder.runner.submission import publish, submit
+from stepladder.schemas.errors import EffectUnknownError
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.testing import ScriptedEngine, eventually
 from stepladder.workflows.load import Loaded, load_document
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.api.access import ApiKey
-    from stepladder.models.due import Due
     from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json, JsonObject
 
@@ -109,10 +109,12 @@ AMOUNT: JsonObject = {"type": "object", "properties": {"amount": {"type": "integ
 KIT = Kit(
     {
         "usage_query": Tool("usage_query", Effect.READ, TEAM, lambda team: {"team": team, "hours": 12}),
-        "pay": Tool("pay", Effect.IRREVERSIBLE, AMOUNT, lambda amount: {"paid": amount}),
+        "pay": Tool("pay", Effect.IRREVERSIBLE, AMOUNT, lambda amount: {"paid": amount}, returns={"type": "object"}),
     },
     {},
 )
+WHY = "the bank broke the connection off"
+"""What a payment says of which nobody knows whether it took effect."""
 
 USAGE: Json = {"action": "usage_query", "team": "search"}
 WRONG: Json = {"hours": 12, "total": 35}
@@ -124,6 +126,7 @@ class Site:
     """Where it is served, and the way to the database behind it. ``rung`` are the jobs that workers were told of."""
 
     url: str
+    database: Database
     store: Store
     reads: Reads
     end: Callable[[], object]
@@ -140,11 +143,11 @@ class Site:
 
     @asynccontextmanager
     async def worker(
-        self, *answers: Any, signals: Mapping[str, Sequence[Json]] | None = None, **script: Any
+        self, *answers: Any, signals: Mapping[str, Sequence[Json]] | None = None, kit: Kit = KIT, **script: Any
     ) -> AsyncIterator[Driver]:
-        """Drives jobs against a scripted engine, as a worker would."""
+        """Drives jobs against a scripted engine, as a worker with these tools would."""
         async with ScriptedEngine(answers, **script) as engine, EngineClient(engine.url) as client:
-            runner = Runner(self.store, Machines(self.store, KIT), client, await identify(client))
+            runner = Runner(self.store, Machines(self.store, kit), client, await identify(client))
             yield Driver(runner, self.store, self.reads, signals or {})
 
     async def until(self, job_id: UUID, condition: Callable[[Overview], bool]) -> None:
@@ -161,16 +164,28 @@ class Site:
             await driver.drive(job_id)
         return job_id
 
+    async def run_unsettled(self) -> UUID:
+        """A job of which nobody knows whether its payment took effect."""
+        broken = replace(KIT.tools["pay"], function=_broken_off)
+        job_id = await self.submit(PAYING)
+        async with self.worker(signals={"confirmation": [{"action": "yes"}]}, kit=Kit({"pay": broken})) as driver:
+            await driver.drive(job_id)
+        return job_id
+
+
+def _broken_off(**_: Any) -> None:
+    raise EffectUnknownError(WHY)
+
 
 @asynccontextmanager
 async def open_site(
-    database_url: str, *, keys: Sequence[ApiKey] = (), heartbeat_s: float = 15.0
+    database_url: str, *, keys: Sequence[ApiKey] = (), heartbeat_s: float = 15.0, kit: Kit = KIT
 ) -> AsyncIterator[Site]:
     """The real application with the dashboard, served until the context ends."""
     rung: list[UUID] = []
 
-    async def ring(due: Sequence[Due]) -> None:
-        rung.extend(one.job_id for one in due)
+    async def ring(due: Sequence[UUID]) -> None:
+        rung.extend(due)
 
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(database_url))
@@ -179,7 +194,7 @@ async def open_site(
             database,
             store,
             reads,
-            KIT,
+            kit,
             ring,
             keys=keys,
             dashboard=lambda parts: make_dashboard(parts, database),
@@ -189,7 +204,9 @@ async def open_site(
         serving = asyncio.ensure_future(serve(app, "127.0.0.1", 0, started=started.set_result))
         await asyncio.wait((serving, started), return_when=asyncio.FIRST_COMPLETED)
         try:
-            yield Site(started.result() if started.done() else await started, store, reads, serving.cancel, rung)
+            yield Site(
+                started.result() if started.done() else await started, database, store, reads, serving.cancel, rung
+            )
         finally:
             serving.cancel()
             await asyncio.wait((serving,))

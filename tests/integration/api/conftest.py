@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from stepladder.models.due import Due
 
 BILL = """
 name: bill
@@ -112,14 +111,14 @@ class Api:
         job: dict[str, Any] = answer.json()
         return job
 
-    def runner(self, engine: EngineClient, identity: Any) -> Runner:
-        return Runner(self.store, Machines(self.store, KIT), engine, identity)
+    def runner(self, engine: EngineClient, identity: Any, kit: Kit = KIT) -> Runner:
+        return Runner(self.store, Machines(self.store, kit), engine, identity)
 
     @asynccontextmanager
-    async def worker(self, *answers: Any, **script: Any) -> AsyncIterator[Driver]:
-        """Drives jobs against a scripted engine, as a worker would."""
+    async def worker(self, *answers: Any, kit: Kit = KIT, **script: Any) -> AsyncIterator[Driver]:
+        """Drives jobs against a scripted engine, as a worker with these tools would."""
         async with ScriptedEngine(answers, **script) as engine, EngineClient(engine.url) as client:
-            runner = self.runner(client, await identify(client))
+            runner = self.runner(client, await identify(client), kit)
             yield Driver(runner, self.store, self.reads, {})
 
 
@@ -134,8 +133,8 @@ async def start(database_url: str) -> AsyncIterator[Start]:
         async def start(**options: Any) -> Api:
             rung: list[UUID] = []
 
-            async def ring(due: Sequence[Due]) -> None:
-                rung.extend(one.job_id for one in due)
+            async def ring(due: Sequence[UUID]) -> None:
+                rung.extend(due)
 
             database = await stack.enter_async_context(Database(database_url, wait_s=2.0))
             store, reads = Store(database), Reads(database)

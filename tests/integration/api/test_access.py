@@ -51,7 +51,8 @@ async def test_every_route_but_health_wants_a_key(keyed: Api) -> None:
     assert len(routes) > 15
     before = await keyed.counts()
     for method, path in [*routes, ("get", "/openapi.json"), ("get", "/nowhere"), ("get", "/"), ("delete", "/v1/jobs")]:
-        filled = path.format(job_id=NOBODY, attempt_id=NOBODY, name="approval", version=1)
+        ids = dict.fromkeys(("job_id", "other", "attempt_id", "replay_id", "experiment_id"), NOBODY)
+        filled = path.format(**ids, name="approval", version=1)
         for headers in ({}, bearer("wrong"), {"Authorization": "Basic cjprZXk="}, {"Authorization": "Bearer"}):
             answer = await keyed.client.request(method, filled, headers=headers)
             problem(answer, 401)

@@ -1,33 +1,24 @@
-"""Health, readiness, metrics, engines, and the specification."""
+"""Health, readiness, engines, and the specification."""
 
 from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import jsonschema
 
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import identify
-from stepladder.models.tally import Judged, Tallies
-from stepladder.testing import Answer, ScriptedEngine, eventually
+from stepladder.models.database import Database
+from stepladder.models.ids import uuid7
+from stepladder.models.shares import renew_share
+from stepladder.testing import ScriptedEngine
 
 from .conftest import problem
 
 if TYPE_CHECKING:
-    import pytest
-
     from .conftest import Api, Start
-
-
-async def numbers(api: Api) -> dict[str, float]:
-    answer = await api.client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain")
-    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
-    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 async def test_ready_is_who_reaches_the_database_and_the_engine(start: Start) -> None:
@@ -48,55 +39,18 @@ async def test_ready_is_who_reaches_the_database_and_the_engine(start: Start) ->
 
 async def test_without_an_engine_the_database_is_enough(api: Api) -> None:
     assert (await api.client.get("/readyz")).status_code == 200
-    assert (await api.client.get("/v1/engines")).json() == {"engines": []}
+    assert (await api.client.get("/v1/engines")).json() == {"engines": [], "slots": []}
 
 
-async def test_metrics_count_in_the_words_of_the_outcomes(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepladder.api.metrics.FRESH_S", 0.0)
-    done, paused, _ = [await bill.submit() for _ in range(3)]
-    await bill.client.post(f"/v1/jobs/{paused['id']}/pause")
-    wrong = [Answer({"total": n}, prompt_tokens=10, completion_tokens=5) for n in (1, 2, 3)]
-    async with bill.worker(*wrong) as worker:
-        await worker.drive(UUID(done["id"]))
-    first = await numbers(bill)
-    failed = 'stepladder_attempts_total{cause="arithmetic",outcome="semantic",workflow="bill"}'
-    assert first[failed] == 3
-    assert first['stepladder_tokens_total{kind="prompt",workflow="bill"}'] == 30
-    assert first['stepladder_jobs_ended_total{failure="attempts_exhausted",status="failed",workflow="bill"}'] == 1
-    by_status = [first[f'stepladder_jobs{{status="{word}"}}'] for word in ("queued", "paused", "failed", "running")]
-    assert by_status == [1, 1, 1, 0]
-    assert (first["stepladder_queue_jobs"], first["stepladder_jobs_in_hand"]) == (1, 0)
-    assert first["stepladder_queue_age_seconds"] > 0
-    posted = 'stepladder_http_requests_total{method="POST",route="/v1/jobs",status="202"}'
-    assert first[posted] == 3
-
-
-async def test_what_settles_between_two_readings_is_counted_once(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepladder.models.tally.SETTLED_AFTER_S", 1.0)
-    tallies = Tallies(bill.reads._database)
-    wrong = Judged("bill", "semantic", "arithmetic")
-
-    async def is_settled(jobs: int) -> bool:
-        tally = await tallies.read()
-        assert (tally.attempts[wrong], sum(tally.ended.values())) == (3 * jobs, jobs)
-        assert tally.prompt_tokens["bill"] == 3 * jobs * 10
-        return tallies._attempts[wrong] == 3 * jobs
-
-    for jobs in (1, 2):
-        job = await bill.submit()
-        async with bill.worker(*(Answer({"total": n}, prompt_tokens=10) for n in (1, 2, 3))) as worker:
-            await worker.drive(UUID(job["id"]))
-        assert not await is_settled(jobs)
-        await eventually(partial(is_settled, jobs), 20, what="the tallies are settled")
-
-
-async def test_paths_that_anybody_makes_up_make_no_new_metrics(api: Api) -> None:
-    for n in range(5):
-        await api.client.get(f"/nowhere/{n}")
-        await api.client.request(f"BREW{n}", "/v1/jobs")
-    counted = [name for name in await numbers(api) if name.startswith("stepladder_http_requests_total")]
-    assert not [name for name in counted if re.search(r"nowhere|BREW", name)]
-    assert len(counted) <= 3
+async def test_an_engine_whose_requests_are_bounded_is_shown_with_what_is_in_use(api: Api) -> None:
+    async with Database(api.database_url) as database:
+        for _ in range(2):
+            await renew_share(database, "http://gpu/v1", uuid7(), 9, keep=0, in_use=1, wanted=4, lease_s=60.0)
+    used = {"engine": "http://gpu/v1", "bound": 9, "in_use": 2, "wanted": 8, "workers": 2}
+    assert (await api.client.get("/v1/engines")).json()["slots"] == [used]
+    lines = (await api.client.get("/metrics")).text.splitlines()
+    found = [line.split()[1] for line in lines if line.startswith("stepladder_engine_slots")]
+    assert found == ["9.0", "2.0", "8.0"]
 
 
 async def test_the_specification_is_whole_and_its_examples_fit(api: Api) -> None:
@@ -110,11 +64,32 @@ async def test_the_specification_is_whole_and_its_examples_fit(api: Api) -> None
         "/v1/jobs/{job_id}": {"get"},
         "/v1/jobs/{job_id}/turns": {"get"},
         "/v1/attempts/{attempt_id}/raw": {"get"},
+        "/v1/attempts/{attempt_id}/request": {"get"},
+        "/v1/jobs/{job_id}/visits": {"get"},
+        "/v1/jobs/{job_id}/hold": {"post"},
+        "/v1/jobs/{job_id}/release": {"post"},
         "/v1/jobs/{job_id}/events": {"get"},
         "/v1/jobs/{job_id}/cancel": {"post"},
         "/v1/jobs/{job_id}/pause": {"post"},
         "/v1/jobs/{job_id}/unpause": {"post"},
         "/v1/jobs/{job_id}/signals/{name}": {"post"},
+        "/v1/jobs/{job_id}/settle": {"post"},
+        "/v1/jobs/{job_id}/diff/{other}": {"get"},
+        "/v1/experiments": {"get", "post"},
+        "/v1/experiments/{experiment_id}": {"get"},
+        "/v1/workflows/{name}/{version}/shadow": {"post"},
+        "/v1/workflows/{name}/{version}/shadow/stop": {"post"},
+        "/v1/jobs/{job_id}/replays": {"post"},
+        "/v1/replays": {"post"},
+        "/v1/replays/{replay_id}": {"get"},
+        "/v1/replays/{replay_id}/stop": {"post"},
+        "/v1/workflows/{name}/pause": {"post"},
+        "/v1/workflows/{name}/unpause": {"post"},
+        "/v1/workflows/{name}/{version}/pause": {"post"},
+        "/v1/workflows/{name}/{version}/unpause": {"post"},
+        "/v1/workflows/{name}/{version}/retire": {"post"},
+        "/v1/workflows/{name}/{version}/unretire": {"post"},
+        "/v1/stats": {"get"},
         "/v1/engines": {"get"},
         "/metrics": {"get"},
         "/healthz": {"get"},

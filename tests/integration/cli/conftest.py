@@ -17,6 +17,7 @@ from psycopg.sql import SQL, Identifier
 
 from stepladder.models.tables import metadata
 from stepladder.testing import Fault, ScriptedEngine
+from support.command import call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,10 @@ import stepladder
 @stepladder.tool("look_up", effect="read")
 def look_up(team: str) -> dict:
     return {"hours": 12}
+
+@stepladder.tool("pay", effect="irreversible")
+def pay(cents: int) -> dict:
+    raise stepladder.EffectUnknownError("the bank broke off")
 """
 
 BILL = """
@@ -48,7 +53,11 @@ states:
     next: {ok: sum, error: broken}
   sum:
     ask: "{{ input.team }} used {{ tools.look.hours }} hours at 3 dollars."
-    output: {type: object, properties: {total: {type: integer}}, required: [total], additionalProperties: false}
+    output:
+      type: object
+      properties: {total: {type: integer, minimum: 0, maximum: 999}}
+      required: [total]
+      additionalProperties: false
     rules:
       - {id: arithmetic, check: "output.total == tools.look.hours * 3", pointer: /total, reason: must be hours times 3}
     next: approve
@@ -59,6 +68,18 @@ states:
     next: {approve: done, refuse: broken}
   done: {end: succeeded, result: {total: turns.sum.total}}
   broken: {end: failed}
+"""
+
+
+PAYING = """
+name: paying
+version: 1
+start: confirm
+states:
+  confirm: {wait: {signal: confirmation}, next: {go: pay}}
+  pay: {tool: pay, arguments: {cents: "36"}, next: {ok: done, error: left}}
+  done: {end: succeeded, result: tools.pay}
+  left: {end: failed, result: errors.pay.kind}
 """
 
 
@@ -136,6 +157,11 @@ class Shell:
         assert "Traceback" not in err, err
         return Done(process.returncode, out, err)
 
+    def call(self, *words: str, **variables: str | None) -> Done:
+        """The same within this process, for commands that need no tools and start nothing."""
+        came = call(words, self.folder, self._environment({"STEPLADDER_APP": None, **variables}))
+        return Done(*came)
+
     def end(self, process: subprocess.Popen[str], ending: Signals) -> Done:
         process.send_signal(ending)
         out, err = process.communicate(timeout=60)
@@ -172,6 +198,7 @@ def shell(cli_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> It
         shell = Shell(folder, cli_database_url, engine)
         shell.write("app.py", APP)
         shell.write("bill.yaml", BILL)
+        shell.write("paying.yaml", PAYING)
         yield shell
 
 

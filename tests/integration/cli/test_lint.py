@@ -4,12 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from .conftest import BILL
 
 if TYPE_CHECKING:
     from .conftest import Shell
 
 NOWHERE = {"STEPLADDER_DATABASE_URL": "postgresql://127.0.0.1:1/none", "STEPLADDER_ENGINE_URL": "http://127.0.0.1:1/v1"}
+SPOKEN = """
+name: spoken
+version: 1
+start: only
+states:
+  only:
+    ask: Go or stay?
+    output:
+      type: object
+      properties: {action: {enum: [go, stay]}}
+      required: [action]
+      additionalProperties: false
+    next: {go: done}
+  done: {end: succeeded}
+"""
+PRICED = """
+name: priced
+version: 1
+start: only
+states:
+  only:
+    ask: What does it cost?
+    output:
+      type: object
+      properties:
+        price: {type: number, minimum: 0, maximum: 10, multipleOf: 0.01}
+        code: {type: string, pattern: "^[A-Z]+$", maxLength: 9}
+      required: [price, code]
+      additionalProperties: false
+    next: done
+  done: {end: succeeded}
+"""
 
 
 def line_of(text: str, words: str) -> int:
@@ -19,7 +53,7 @@ def line_of(text: str, words: str) -> int:
 def test_a_good_document_needs_neither_database_nor_engine(shell: Shell) -> None:
     done = shell.run("lint", "bill.yaml", **NOWHERE)
     assert (done.code, done.err) == (0, "")
-    assert "bill 1: 5 states, 0 warnings, no errors" in done.out
+    assert done.out.splitlines()[0] == "bill 1: 5 states, 0 warnings, no errors"
 
 
 def test_every_error_is_told_at_once_with_its_place(shell: Shell) -> None:
@@ -45,24 +79,103 @@ def test_every_error_is_told_at_once_with_its_place(shell: Shell) -> None:
 
     people = shell.run("lint", "bad.yaml")
     assert people.code == 1
-    assert f"line {line_of(bad, 'aprove')}, /states/sum/next: there is no state `aprove`" in people.out
+    assert f"error unknown_state, line {line_of(bad, 'aprove')}, column 11: /states/sum/next" in people.out
+    assert "bad.yaml: 0 warnings, 4 errors" in people.out.splitlines()
 
 
-def test_a_warning_is_no_error(shell: Shell) -> None:
-    spoken = """
-name: spoken
-version: 1
-start: only
-states:
-  only:
-    ask: Go or stay?
-    output: {type: object, properties: {action: {enum: [go, stay]}}, required: [action]}
-    next: {go: done}
-  done: {end: succeeded}
-"""
-    shell.write("spoken.yaml", spoken)
+def test_a_warning_is_no_error_unless_it_is_asked_to_be(shell: Shell) -> None:
+    shell.write("spoken.yaml", SPOKEN)
     done = shell.run("lint", "spoken.yaml", "--json")
     assert done.code == 0
     assert [(finding["code"], finding["severity"]) for finding in done.json["findings"]] == [
         ("word_without_edge", "warning")
     ]
+    assert shell.run("lint", "spoken.yaml", "--strict").code == 1
+    assert shell.run("lint", "bill.yaml", "--strict").code == 0
+
+
+def test_hints_are_for_who_asks(shell: Shell) -> None:
+    assert shell.run("lint", "bill.yaml", "--json").json["counts"] == {"error": 0, "warning": 0, "hint": 0}
+    done = shell.run("lint", "bill.yaml", "--json", "--all", "--strict")
+    assert done.code == 0
+    assert {finding["severity"] for finding in done.json["findings"]} == {"hint"}
+
+
+def test_an_engine_says_what_it_would_refuse_and_ignore(shell: Shell) -> None:
+    shell.write("priced.yaml", PRICED)
+    done = shell.run("lint", "priced.yaml", "--backend", "xgrammar", "--engine-version", "0.32.0", "--json")
+    assert done.code == 1
+    assert done.json["engine"] == "xgrammar in vLLM 0.32.0"
+    assert [(finding["code"], finding["pointer"].rpartition("/")[2]) for finding in done.json["findings"]] == [
+        ("engine_refuses", "multipleOf"),
+        ("engine_refuses", "maxLength"),
+    ]
+    assert shell.run("lint", "priced.yaml", "--backend", "guidance", "--strict").code == 0
+    ignored = shell.run("lint", "priced.yaml", "--backend", "llamacpp")
+    assert (ignored.code, ignored.out.count("engine_ignores")) == (0, 4)
+    assert shell.run("lint", "priced.yaml", "--strict").code == 0
+
+
+def test_a_newer_engine_is_taken_to_be_like_the_last_one_known_and_that_is_said(shell: Shell) -> None:
+    done = shell.run("lint", "bill.yaml", "--backend", "xgrammar", "--engine-version", "0.99")
+    assert done.code == 0
+    assert "nothing was measured of xgrammar in vLLM 0.99" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--engine-version", "0.32.0"), "add --backend, one of xgrammar, guidance, llamacpp"),
+        (("--backend", "xgrammar", "--engine-version", "0.2"), "0.27.1 is the oldest of which anything is known"),
+        (("--backend", "xgrammar", "--engine-version", "new"), "write it as 0.32.0"),
+        (("--backend", "outlines"), "'xgrammar', 'guidance', 'llamacpp'"),
+        (("gone.yaml",), "gone.yaml cannot be read"),
+    ],
+)
+def test_what_cannot_be_meant_is_bad_usage(shell: Shell, words: tuple[str, ...], told: str) -> None:
+    done = shell.run("lint", "bill.yaml", *words)
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+
+
+def test_several_documents_are_one_look_and_one_code(shell: Shell) -> None:
+    shell.write("spoken.yaml", SPOKEN)
+    shell.write("broken.yaml", "name: broken\n")
+    done = shell.run("lint", "spoken.yaml", "bill.yaml", "broken.yaml", "--json")
+    assert done.code == 1
+    assert (done.json["document"], done.json["documents"]) == (None, ["spoken.yaml", "bill.yaml", "broken.yaml"])
+    assert next(finding["document"] for finding in done.json["findings"]) == "spoken.yaml"
+    fields = {"document", "code", "severity", "pointer", "line", "column", "message", "remedy"}
+    assert all(set(finding) == fields for finding in done.json["findings"])
+    people = shell.run("lint", "spoken.yaml", "bill.yaml", "broken.yaml").out
+    assert [line for line in people.splitlines() if not line.startswith((" ", "no estimate"))] == [
+        "spoken.yaml",
+        "spoken 1: 2 states, 1 warning, no errors",
+        "bill 1: 5 states, 0 warnings, no errors",
+        "broken.yaml",
+        f"broken.yaml: 0 warnings, {done.json['counts']['error']} errors",
+    ]
+
+
+def test_it_fits_a_page_of_a_hundred_columns(shell: Shell) -> None:
+    shell.write(
+        "long.yaml", PRICED.replace("price", "the_price_of_the_whole_thing_" * 3).replace("maxLength", "maxlen")
+    )
+    lines = shell.run("lint", "long.yaml", "--all", "--backend", "xgrammar").out.splitlines()
+    assert len(lines) > 8
+    assert [line for line in lines if len(line) > 100 and " " in line.strip()] == []
+
+
+def test_publish_shows_some_warnings_and_says_where_the_rest_is(shell: Shell) -> None:
+    loose = PRICED.replace(", minimum: 0, maximum: 10, multipleOf: 0.01", "").replace(", maxLength: 9", "")
+    loose = (
+        loose.replace("      additionalProperties: false\n", "")
+        .replace('"^[A-Z]+$"', '"[A-Z]+"')
+        .replace("priced", "loose")
+    )
+    shell.write("loose.yaml", loose)
+    done = shell.run("publish", "loose.yaml")
+    assert done.code == 0
+    assert done.err.count("warning /") + done.err.count("warning line") == 3
+    assert "4 warnings in loose.yaml: stepladder lint loose.yaml" in done.err
+    assert shell.run("publish", "loose.yaml", "--json").json["warnings"][0]["severity"] == "warning"

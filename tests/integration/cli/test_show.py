@@ -85,3 +85,35 @@ def test_migrate_brings_up_the_tables_that_run_asks_for(shell: Shell, bare_datab
     assert done.code == 0
     assert migrate.current(bare_database_url) == migrate.head()
     assert shell.run("migrate", "9999", STEPLADDER_DATABASE_URL=bare_database_url).code == 2
+
+
+LETTER = """
+name: letter
+version: 1
+start: read
+states:
+  read:
+    ask: "Who wrote it?"
+    output: {type: object, properties: {total: {type: string}, age: {type: integer}}, required: [total, age]}
+    degrade: true
+    retry: {attempts: 2}
+    next: done
+  done: {end: succeeded}
+"""
+
+
+def test_what_was_kept_of_a_turn_is_flagged_and_all_that_is_lost_is_said(shell: Shell) -> None:
+    """The engine of these tests says ``{"total": 35}``, and then 36: no texts, and so nothing would be left of them."""
+    document = LETTER.replace("type: string", "type: integer")
+    ran = shell.run("run", shell.write("letter.yaml", document), "--input", "{}")
+    assert ran.code == 1
+    assert "degraded" in ran.out
+    job = str(shell.rows("SELECT id FROM jobs WHERE workflow = 'letter'")[0][0])
+    done = shell.run("show", job)
+    assert "turn 1 read degraded: kept from attempt 2 after schema_violation; it is no output" in done.out
+    assert 'lost: / still breaks the schema: must have the field "age"' in done.out
+    assert 'kept: {"total": 36}' in done.out
+    program = shell.run("show", job, "--json")
+    assert program.json["degraded"] == {"read": program.json["turns"][0]["degraded"]}
+    assert program.json["degraded"]["read"]["value"] == {"total": 36}
+    assert program.json["result"] is None

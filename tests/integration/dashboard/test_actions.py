@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.site import PAYING, RIGHT, USAGE
+from stepladder.models.visits import Visits
+from support.site import PAYING, RIGHT, USAGE, WHY
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -42,7 +43,8 @@ async def test_a_cancelled_job_ends_and_has_no_buttons_left(visitor: Visitor) ->
     again = await visitor.post(f"/jobs/{job}/cancel", page)
     assert again.status_code == 409
     assert "is cancelled." in again.text
-    assert "<form" not in await visitor.job(job)
+    ended = await visitor.job(job)
+    assert not re.findall(rf'action="/jobs/{job}/(?:cancel|pause|unpause|signal)"', ended)
 
 
 async def test_the_signal_that_a_job_waits_for_is_sent(visitor: Visitor) -> None:
@@ -82,6 +84,82 @@ async def test_what_cannot_be_undone_is_shown_before_it_is_started(visitor: Visi
         await driver.drive(job)
     assert await status(visitor, job) == "succeeded"
     assert "{&#34;paid&#34;: 36}" in await visitor.job(job)
+
+
+async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor) -> None:
+    job = await visitor.site.run_unsettled()
+    page = await visitor.job(job)
+    [call] = (await Visits(visitor.site.database).course(job)).calls
+    for shown in ("Did the tool pay take effect?", WHY, call.key, "&#34;amount&#34;: 36", "to be settled"):
+        assert shown in page
+    fields = {"key": call.key, "done": "yes", "result": '{"paid": 36}'}
+    for _ in range(2):  # a second click sends nothing new
+        assert (await visitor.post(f"/jobs/{job}/settle", page, **fields)).status_code == 303
+    kept = await visitor.job(job)
+    assert "local says that it did." in kept
+    assert "It took effect</button>" not in kept
+    other = await visitor.post(f"/jobs/{job}/settle", page, **fields | {"done": "no"})
+    assert other.status_code == 422
+    assert "settled before, and otherwise" in other.text
+    async with visitor.site.worker() as driver:
+        await driver.drive(job)
+    assert await status(visitor, job) == "succeeded"
+    assert "settled by local: tool pay took effect" in await visitor.job(job)
+
+
+async def test_what_did_not_take_effect_goes_by_its_error(visitor: Visitor) -> None:
+    job = await visitor.site.run_unsettled()
+    page = await visitor.job(job)
+    assert (await visitor.post(f"/jobs/{job}/settle", page, done="no", result="{")).status_code == 303
+    async with visitor.site.worker() as driver:
+        await driver.drive(job)
+    assert await status(visitor, job) == "failed"
+    assert "error not_done" in await visitor.job(job)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"done": "yes", "result": '{"paid": '}, "The result is no JSON"),
+        ({"done": "yes", "result": "36"}, "The result is none that pay returns: / must be"),
+        ({"done": "yes"}, "The result is no JSON"),
+        ({"done": "maybe", "result": "{}"}, "Press one of the two buttons"),
+        ({"done": "no", "key": "another"}, "and not of another"),
+    ],
+)
+async def test_a_settlement_of_no_use_is_told_beside_what_was_typed(
+    visitor: Visitor, fields: dict[str, str], said: str
+) -> None:
+    job = await visitor.site.run_unsettled()
+    answer = await visitor.post(f"/jobs/{job}/settle", await visitor.job(job), **fields)
+    assert answer.status_code == 422
+    assert said in answer.text
+    typed = re.search(r"<textarea[^>]*>([^<]*)</textarea>", answer.text)
+    assert typed is not None
+    assert typed[1].replace("&#34;", '"') == fields.get("result", "")
+    found = await visitor.site.reads.unsettled(job)
+    assert found is not None
+    assert found.said is None
+
+
+async def test_a_request_to_end_that_waits_for_a_settlement_is_said(visitor: Visitor) -> None:
+    job = await visitor.site.run_unsettled()
+    page = await visitor.job(job)
+    await visitor.post(f"/jobs/{job}/cancel", page)
+    assert "It is asked to end, and does so once it is settled." in await visitor.job(job)
+    await visitor.post(f"/jobs/{job}/settle", page, done="yes", result="{}")
+    async with visitor.site.worker() as driver:
+        await driver.drive(job)
+    assert await status(visitor, job) == "cancelled"
+
+
+async def test_a_settlement_wants_its_token(visitor: Visitor) -> None:
+    job = await visitor.site.run_unsettled()
+    answer = await visitor.client.post(f"/jobs/{job}/settle", data={"done": "no", "token": "0" * 64})
+    assert answer.status_code == 403
+    found = await visitor.site.reads.unsettled(job)
+    assert found is not None
+    assert found.said is None
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,24 @@ async def test_a_job_moves_on_the_page_without_a_reload(visitor: Visitor, browse
             await driver.drive(job)
         await page.locator("#head .badge", has_text="succeeded").wait_for()
         await page.locator("#live-note:empty").wait_for(state="attached")
-        assert await page.get_by_role("button").count() == 0
+        assert await page.get_by_role("button").all_inner_texts() == ["Judge again"]
+
+
+async def test_a_payment_is_settled_by_hand(visitor: Visitor, browser: Browser) -> None:
+    job = await visitor.site.run_unsettled()
+    async with scenes.opened(browser, f"{visitor.site.url}/jobs/{job}") as page:
+        await page.get_by_role("heading", name="Did the tool pay take effect?").wait_for()
+        await page.get_by_label("If it did, its result").fill('{"paid": 36}')
+        await page.get_by_role("button", name="It took effect").click()
+        await page.get_by_text("local says that it did.").wait_for()
+        assert await page.get_by_role("button", name="It did not").count() == 0
+        async with visitor.site.worker() as driver:
+            await driver.drive(job)
+        await page.locator("#head .badge", has_text="succeeded").wait_for()
+        assert await page.locator("#settle").count() == 0
+    found = await visitor.site.reads.overview(job)
+    assert found is not None
+    assert found.status == "succeeded"
 
 
 async def test_what_is_unfolded_stays_so_while_the_job_goes_on(visitor: Visitor, browser: Browser) -> None:
@@ -108,6 +125,55 @@ async def test_what_is_unfolded_stays_so_while_the_job_goes_on(visitor: Visitor,
             await driving
             assert await page.locator("#t2-a2-note").get_attribute("open") is not None
             assert await page.locator("#visit-3 .attempt").count() == 2
+
+
+async def test_a_failed_job_is_found_understood_resumed_and_forked_by_hand(visitor: Visitor, browser: Browser) -> None:
+    site = visitor.site
+    job = await site.run(USAGE, WRONG, WRONG, WRONG)
+    async with scenes.opened(browser, site.url) as page:
+        await page.get_by_role("link", name="usage-bill …").first.click()
+        await page.wait_for_url(f"**/jobs/{job}")
+        marked = (await page.locator("mark").first.inner_text()).split()
+        assert " ".join(marked) == '[here: must be hours times 3] "total": 35'
+        assert "the job failed here" in (await page.locator(".node.failed title").text_content() or "")
+        await page.get_by_role("button", name="Resume").click()
+        await page.wait_for_url(lambda url: not url.endswith(str(job)))
+        async with site.worker(RIGHT) as driver:
+            await driver.drive((await site.reads.replays(job))[0])
+        await page.get_by_role("heading", name="Send the signal approval").wait_for()
+        await page.locator(".node.here.live", has_text="approve").wait_for()
+        await page.get_by_role("link", name="…", exact=False).first.click()
+        await page.wait_for_url(f"**/jobs/{job}")
+        await page.get_by_text("Fork…").click()
+        await page.get_by_label("From").select_option(label="turn 2, bill")
+        await page.get_by_label("Changes to the document").fill("states.bill.rules.0.check=output.total == 35")
+        await page.get_by_role("button", name="Fork", exact=True).click()
+        await page.wait_for_url(lambda url: not url.endswith(str(job)))
+        fork = (await site.reads.replays(job))[1]
+        async with site.worker(WRONG) as driver:
+            await driver.drive(fork)
+        await page.get_by_role("heading", name="Send the signal approval").wait_for()
+        await page.goto(f"{site.url}/jobs/{job}")
+        await page.get_by_text("Compare…").click()
+        await page.get_by_role("link", name="its replay").last.click()
+        await page.wait_for_url(f"**/diff/{fork}")
+
+
+async def test_the_overview_is_narrowed_by_hand(visitor: Visitor, browser: Browser) -> None:
+    await visitor.site.run(USAGE, WRONG, RIGHT)
+    await visitor.site.run({"text": "Up."}, document=ESSAY)
+    async with scenes.opened(browser, visitor.site.url) as page:
+        await page.get_by_label("Workflow", exact=True).select_option("essay")
+        await page.get_by_role("button", name="Show").click()
+        await page.wait_for_url("**/?since=24h&workflow=essay")
+        assert await page.locator(".outcomes tbody tr").count() == 2
+        await page.get_by_role("navigation", name="Period").get_by_role("link", name="1h").click()
+        await page.wait_for_url("**/?since=1h&workflow=essay")
+        await page.get_by_role("link", name="Workflows", exact=True).click()
+        await page.get_by_role("region", name="Versions of essay").get_by_role("link", name="1").click()
+        await page.get_by_role("heading", name="The machine").wait_for()
+        await page.get_by_role("button", name="Retire").click()
+        await page.locator(".badge", has_text="retired").wait_for()
 
 
 async def test_a_script_in_an_answer_does_nothing(visitor: Visitor, browser: Browser) -> None:
@@ -133,12 +199,12 @@ async def test_without_scripts_everything_works_by_reloading(visitor: Visitor, b
 async def test_the_filters_work_by_hand(visitor: Visitor, browser: Browser) -> None:
     job = await visitor.site.run(USAGE, RIGHT, metadata={"order": "4711"})
     await visitor.site.submit()
-    async with scenes.opened(browser, visitor.site.url) as page:
-        await page.get_by_text("Filters").click()
+    async with scenes.opened(browser, f"{visitor.site.url}/jobs") as page:
+        await page.get_by_text("Filters", exact=True).click()
         await page.get_by_label("Status", exact=True).select_option("waiting")
         await page.get_by_label("Metadata").fill("order=4711")
         await page.get_by_role("button", name="Show").click()
-        await page.wait_for_url("**/?status=waiting&metadata.order=4711")
+        await page.wait_for_url("**/jobs?status=waiting&metadata.order=4711")
         assert await page.locator("tbody tr").count() == 1
         await page.locator("tbody a").click()
         await page.wait_for_url(f"**/jobs/{job}")
@@ -163,7 +229,7 @@ async def test_logging_in_and_out_by_hand(visit: Visit, browser: Browser) -> Non
         assert await page.locator(":focus").get_attribute("name") == "key"
         await page.keyboard.type("b-key")
         await page.keyboard.press("Enter")
-        await page.get_by_role("heading", name="Jobs").wait_for()
+        await page.get_by_role("heading", name="Overview").wait_for()
         await assert_fits(page)
         await page.get_by_role("button", name="Log out").click()
         await page.get_by_role("heading", name="Log in").wait_for()

@@ -28,7 +28,7 @@ def link(page: str, words: str) -> str:
 
 
 async def test_an_empty_list_says_how_to_submit_the_first_job(visitor: Visitor) -> None:
-    page = await visitor.page("/")
+    page = await visitor.page("/jobs")
     assert "No job has been submitted yet" in page
     assert "stepladder publish workflow.yaml" in page
     assert f"curl {visitor.site.url}/v1/jobs" in page
@@ -37,11 +37,11 @@ async def test_an_empty_list_says_how_to_submit_the_first_job(visitor: Visitor) 
 async def test_the_list_counts_the_jobs_by_status_and_links_to_each(visitor: Visitor) -> None:
     waiting = await visitor.site.run(USAGE, RIGHT)
     queued = await visitor.site.submit()
-    page = await visitor.page("/")
+    page = await visitor.page("/jobs")
     assert listed(page) == [queued, waiting]
-    counts = {status: int(n) for status, n in re.findall(r'href="/\?status=(\w+)"[^>]*><b>(\d+)</b>', page)}
+    counts = {status: int(n) for status, n in re.findall(r'href="/jobs\?status=(\w+)"[^>]*><b>(\d+)</b>', page)}
     assert counts == dict.fromkeys(counts, 0) | {"waiting": 1, "queued": 1}
-    assert listed(await visitor.page("/?status=waiting")) == [waiting]
+    assert listed(await visitor.page("/jobs?status=waiting")) == [waiting]
 
 
 async def test_filters_in_the_url_are_those_of_the_api(visitor: Visitor) -> None:
@@ -59,32 +59,32 @@ async def test_filters_in_the_url_are_those_of_the_api(visitor: Visitor) -> None
         "created_before=2020-01-01T00:00": [],
         "created_after=2020-01-01T00:00": [other, failed],
     }.items():
-        assert listed(await visitor.page(f"/?{query}")) == found, query
+        assert listed(await visitor.page(f"/jobs?{query}")) == found, query
         answer = await visitor.client.get(f"/v1/jobs?{query}")
         assert [UUID(job["id"]) for job in answer.json()["jobs"]] == found
-    assert "No job passes these filters" in await visitor.page("/?failure=loop")
+    assert "No job passes these filters" in await visitor.page("/jobs?failure=loop")
 
 
 async def test_what_the_form_leaves_empty_is_dropped_from_the_url(visitor: Visitor) -> None:
-    answer = await visitor.client.get("/?status=failed&workflow=&created_after=&metadata=order%3D4711+team%3Da")
+    answer = await visitor.client.get("/jobs?status=failed&workflow=&created_after=&metadata=order%3D4711+team%3Da")
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/?status=failed&metadata.order=4711&metadata.team=a"
-    assert (await visitor.client.get("/?status=&workflow=")).headers["location"] == "/"
+    assert answer.headers["location"] == "/jobs?status=failed&metadata.order=4711&metadata.team=a"
+    assert (await visitor.client.get("/jobs?status=&workflow=")).headers["location"] == "/jobs"
 
 
 async def test_what_is_wrong_in_the_url_is_told_and_left_out(visitor: Visitor) -> None:
     job = await visitor.site.submit()
-    page = unescape(await visitor.page("/?status=sleeping&created_after=yesterday", 422))
-    assert "'sleeping' is no status" in page
-    assert "'yesterday' in created after is no time" in page
+    page = unescape(await visitor.page("/jobs?status=sleeping&created_after=yesterday", 422))
+    assert "`status` is never 'sleeping'; it is one of queued" in page
+    assert "`created_after`: 'yesterday' is no time" in page
     assert listed(page) == [job]
-    assert "belongs to other filters" in await visitor.page("/?cursor=AAAA", 422)
-    assert "cannot be looked for" in await visitor.page("/?metadata.a=%00", 422)
+    assert "belongs to other filters" in await visitor.page("/jobs?cursor=AAAA", 422)
+    assert "cannot be looked for" in await visitor.page("/jobs?metadata.a=%00", 422)
 
 
 async def test_pages_stay_right_while_jobs_arrive(visitor: Visitor) -> None:
     jobs = [await visitor.site.submit() for _ in range(60)]
-    first = await visitor.page("/?workflow=usage-bill")
+    first = await visitor.page("/jobs?workflow=usage-bill")
     await visitor.site.submit()
     second = await visitor.page(link(first, "Older →"))
     assert listed(first) + listed(second) == jobs[::-1]
@@ -193,7 +193,7 @@ async def test_what_is_not_there_is_a_page_that_says_so(visitor: Visitor) -> Non
     for path in ("/nowhere", f"/jobs/{NOBODY}", "/jobs/x", f"/jobs/{NOBODY}/part", "/static/nothing.css"):
         page = await visitor.page(path, 404)
         assert "There is no" in page
-        assert 'href="/"' in page
+        assert 'href="/jobs"' in page
 
 
 async def test_the_api_beside_the_dashboard_tells_its_own_errors(visitor: Visitor) -> None:
@@ -216,3 +216,24 @@ async def test_static_files_may_be_kept_for_good(visitor: Visitor) -> None:
         assert again.status_code == 304
         assert not again.content
     assert not re.findall(r'(?:href|src)="(?:https?:)?//', page), "something from elsewhere"
+
+
+async def test_what_was_kept_of_a_failed_turn_is_flagged_as_no_output(visitor: Visitor) -> None:
+    document = ESSAY.replace("    next: done", "    degrade: true\n    retry: {attempts: 1}\n    next: done")
+    document = document.replace("{text: {type: string}}", "{text: {type: string}, title: {type: string}}")
+    document = document.replace("name: essay", "name: degraded")
+    cut = Answer('{"text": "<b>Up</b>", "title": "Lad', finish_reason="length", completion_tokens=4000)
+    job = await visitor.site.run(cut, document=document)
+    page = await visitor.job(job)
+    assert "&lt;b&gt;Up" in page
+    page = unescape(page)
+    for text in (
+        "Degraded:</b> of state write only a part of a failed answer was kept",
+        "kept from attempt 1 after truncation; nothing in the workflow reads it",
+        "<code>/title</code>",
+        "the answer was cut off here; what is not finished",
+        '{"text": "<b>Up</b>"}',
+        "turn 1 is degraded: a part of attempt 1 is kept, and is no output",
+    ):
+        assert text in page, text
+    assert re.search(r'failed</span> <span class="warn">degraded</span>', await visitor.page("/jobs?workflow=degraded"))

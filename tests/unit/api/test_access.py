@@ -29,6 +29,8 @@ def key(**fields: Any) -> dict[str, Any]:
         [{"name": "ci", "key": SECRET}],
         [key(), key(key="another")],
         [key(), key(name="another")],
+        [key(max_in_flight=-1)],
+        [key(max_in_flight="3")],
     ],
 )
 def test_keys_that_cannot_be_used_are_refused_and_not_quoted(value: Any) -> None:
@@ -55,6 +57,11 @@ def test_a_key_is_known_to_the_letter_and_shown_nowhere() -> None:
     assert access.principal("schlüssel") is not None
     for wrong in ("", SECRET[:-1], SECRET + " ", SECRET.upper(), "\udcff"):
         assert access.principal(wrong) is None
+
+
+def test_a_key_may_bound_the_jobs_in_flight_and_0_is_a_bound() -> None:
+    keys = parse_keys(json.dumps([key(), key(name="b", key="b", max_in_flight=0)]))
+    assert [known.max_in_flight for known in keys] == [None, 0]
 
 
 def test_admin_opens_every_route_and_a_star_every_tool_as_well() -> None:

@@ -1,0 +1,44 @@
+"""Routes: whether retention may take a job's raw answers and its history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from fastapi import APIRouter
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.jobs import with_wait
+from stepladder.api.parts import Wired, Writer
+from stepladder.api.shapes import Job
+from stepladder.api.specification import answered, problems
+from stepladder.models import retention
+from stepladder.models.records import Receipt
+
+if TYPE_CHECKING:
+    from stepladder.api.parts import Parts
+
+router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["retention"])
+
+CHANGED = {
+    202: answered(Job, "Noted; the job as it stands"),
+    200: answered(Job, "It was so already"),
+    **problems(404),
+}
+
+
+@router.post("/hold", status_code=202, responses=CHANGED)
+async def hold_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnswer:
+    """Keep the job's raw answers and its history, however old they get."""
+    return await _told(parts, job_id, await retention.hold(parts.store.database, job_id, principal.name))
+
+
+@router.post("/release", status_code=202, responses=CHANGED)
+async def release_job(job_id: UUID, parts: Wired, _: Writer) -> JsonAnswer:
+    """Let them go with age again."""
+    return await _told(parts, job_id, await retention.release(parts.store.database, job_id))
+
+
+async def _told(parts: Parts, job_id: UUID, receipt: Receipt) -> JsonAnswer:
+    job = await parts.job(job_id)
+    return JsonAnswer(await with_wait(parts, job), 202 if receipt is Receipt.ACCEPTED else 200)

@@ -1,0 +1,159 @@
+"""``stepladder diff``: two jobs beside each other."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepladder.cli.arguments import parse_job_id
+from stepladder.cli.output import console, escape, say_json, shorten
+from stepladder.wiring.settings import load_settings
+from stepladder.workflows.difference import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from stepladder.cli.desk import Desk
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.diff import JobDifference, Pair, Ran, Visited
+    from stepladder.workflows.difference import Change
+
+SHOWN_CHANGES = 12  # of one value; --json has them all
+SHOWN_VALUE = 34  # characters of each side of a change
+LONG = 40  # characters of a pointer
+
+
+def diff(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="the id of the job to lay beside it")],
+    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+) -> None:
+    """Lay two jobs beside each other: outcomes, actions, outputs, attempts, tokens and time of every turn and tool."""
+    from stepladder.cli.desk import at_desk
+
+    was, now = parse_job_id(job), parse_job_id(other)
+    found = at_desk(load_settings(), lambda desk: _compare(desk, was, now))
+    if as_json:
+        say_json(found.as_json())
+    else:
+        print_diff(console(), found)
+
+
+async def _compare(desk: Desk, was: UUID, now: UUID) -> JobDifference:
+    from stepladder.models.compare import compare
+
+    return await compare(desk.store.database, desk.reads, await desk.job(was), await desk.job(now))
+
+
+def print_diff(out: Console, found: JobDifference) -> None:
+    """Both jobs, a line for every pair of visits, and below it what changed in it; within a hundred columns."""
+    out.print(_heads(found.job, found.other), soft_wrap=False)
+    print_changes(out, "input", found.input)
+    if found.pairs:
+        out.print("")
+        out.print(_visits(found.pairs), soft_wrap=False)
+    for pair in found.pairs:
+        what = f"{pair.kind} {pair.state}{'' if pair.nth == 1 else f' ({pair.nth})'}"
+        print_changes(out, f"{what} was given", pair.given)
+        print_changes(out, what, pair.output)
+    print_changes(out, "result", found.result)
+    if found.same:
+        out.print("both went the same way to the same end")
+
+
+def _heads(job: Ran, other: Ran) -> Table:
+    from rich.table import Table
+
+    from stepladder.cli.view import coloured
+
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("job", no_wrap=True)
+    table.add_column("workflow", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that gives way
+    table.add_column("status", no_wrap=True)
+    for name in ("turns", "tries", "tokens", "s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for mark, one in (("-", job), ("+", other)):
+        table.add_row(
+            mark,
+            one.id,
+            escape(f"{one.workflow} {one.version}{'' if one.variant is None else ' changed'}"),
+            coloured(one.failure or one.status),
+            str(one.turns),
+            str(one.attempts),
+            f"{one.tokens:,}",
+            "" if one.seconds is None else f"{one.seconds:.1f}",
+        )
+    return table
+
+
+def _visits(pairs: Sequence[Pair]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("visit", no_wrap=True)
+    table.add_column("state", ratio=2, no_wrap=True, overflow="ellipsis")
+    table.add_column("outcome", ratio=3, no_wrap=True, overflow="ellipsis")
+    table.add_column("action", ratio=2, no_wrap=True, overflow="ellipsis")
+    for name in ("tries", "tokens", "ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for pair in pairs:
+        mark = "+" if pair.was is None else "-" if pair.now is None else "~" if pair.differs else "="
+        colour = {"+": "green", "-": "red", "~": "yellow", "=": "dim"}[mark]
+        table.add_row(
+            f"[{colour}]{mark}[/]",
+            _place(pair),
+            escape(pair.state + ("" if pair.nth == 1 else f" ({pair.nth})")),
+            escape(_both(pair, _outcome)),
+            escape(_both(pair, lambda one: one.action or "")),
+            _both(pair, lambda one: "" if one.attempts is None else str(one.attempts)),
+            _both(pair, lambda one: "" if one.tokens is None else str(one.tokens)),
+            _both(pair, lambda one: "" if one.ms is None else f"{one.ms:.0f}"),
+        )
+    return table
+
+
+def _place(pair: Pair) -> str:
+    turns = [one.turn for one in (pair.was, pair.now) if one is not None and one.turn is not None]
+    if not turns:
+        return str(pair.kind)
+    return f"turn {'→'.join(str(turn) for turn in dict.fromkeys(turns))}"
+
+
+def _outcome(one: Visited) -> str:
+    words = [one.outcome, one.cause, "(carried)" if one.carried else None]
+    return " ".join(word for word in words if word is not None)
+
+
+def _both(pair: Pair, show: Callable[[Visited], str]) -> str:
+    sides = [show(one) for one in (pair.was, pair.now) if one is not None]
+    return sides[0] if len(set(sides)) == 1 else "→".join(side or "-" for side in sides)
+
+
+def print_changes(out: Console, what: str, changes: Sequence[Change]) -> None:
+    """A line for each change, with what was there and what is."""
+    if not changes:
+        return
+    out.print(f"  {escape(shorten(what, 90))}")
+    for change in changes[:SHOWN_CHANGES]:
+        where = escape(shorten(change.pointer or "/", LONG))
+        match change.kind:
+            case Kind.ADDED:
+                out.print(f"    [green]+[/] {where}  {_shown(change.now, 2)}")
+            case Kind.REMOVED:
+                out.print(f"    [red]-[/] {where}  {_shown(change.was, 2)}")
+            case Kind.CHANGED:
+                out.print(f"    [yellow]~[/] {where}  {_shown(change.was)} → {_shown(change.now)}")
+    if len(changes) > SHOWN_CHANGES:
+        out.print(f"    {len(changes) - SHOWN_CHANGES} more, which --json lists")
+
+
+def _shown(value: Json, room: int = 1) -> str:
+    return escape(shorten(json.dumps(value, ensure_ascii=False, default=list), SHOWN_VALUE * room - room))

@@ -1,0 +1,107 @@
+"""``stepladder retain``, ``hold`` and ``release``: what goes with age, and what does not."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepladder.cli.arguments import parse_job_id
+from stepladder.cli.output import console, say_json
+from stepladder.schemas.errors import BadInputError
+from stepladder.wiring.settings import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from uuid import UUID
+
+    from stepladder.cli.desk import Desk
+    from stepladder.models.reads import Overview
+    from stepladder.models.records import Receipt
+    from stepladder.models.retention import Ages, Removed
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
+AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then, as JSON")]
+
+
+def hold(job: Job, as_json: AsJson = False) -> None:
+    """Keep a job's raw answers and its history, however old they get."""
+    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.models import retention
+
+    _change(
+        job, lambda desk, job_id: retention.hold(desk.store.database, job_id, PRINCIPAL), "is held", as_json=as_json
+    )
+
+
+def release(job: Job, as_json: AsJson = False) -> None:
+    """Let a job's raw answers and its history go with age again."""
+    from stepladder.models import retention
+
+    def ask(desk: Desk, job_id: UUID) -> Awaitable[Receipt]:
+        return retention.release(desk.store.database, job_id)
+
+    _change(job, ask, "is released", as_json=as_json)
+
+
+def _change(job: str, ask: Callable[[Desk, UUID], Awaitable[Receipt]], done: str, *, as_json: bool) -> None:
+    from stepladder.cli.desk import at_desk
+    from stepladder.cli.view import job_json, print_retention
+    from stepladder.models.records import Receipt
+
+    async def change(desk: Desk) -> tuple[Overview, Receipt]:
+        await desk.job(job_id)
+        receipt = await ask(desk, job_id)
+        return await desk.job(job_id), receipt
+
+    job_id = parse_job_id(job)
+    now, receipt = at_desk(load_settings(), change)
+    if as_json:
+        say_json(job_json(now))
+        return
+    console().print(f"job {now.id} {done if receipt is Receipt.ACCEPTED else 'was so already'}")
+    print_retention(console(), now)
+
+
+def retain(
+    raw_days: Annotated[
+        float | None, typer.Option("--raw-days", min=0, help="after a job's end, until its raw answers go")
+    ] = None,
+    events_days: Annotated[
+        float | None, typer.Option("--events-days", min=0, help="after a job's end, until its history goes")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would go")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+) -> None:
+    """Take away what is older than the settings say, now. Verdicts, outputs and jobs that are held stay.
+
+    Workers do it by themselves where STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS is set.
+    """
+    from stepladder.cli.desk import at_desk
+    from stepladder.models.retention import Ages
+
+    settings = load_settings(keep_raw_days=raw_days, keep_events_days=events_days)
+    ages = Ages.of_days(settings.keep_raw_days, settings.keep_events_days)
+    if ages.endless:
+        remedy = "say --raw-days N or --events-days N, or set STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS"
+        raise BadInputError("everything is kept for ever, so that nothing is to go", remedy=remedy)
+    if not dry_run and not yes and not (sys.stdin.isatty() and typer.confirm("take it away for good?", err=True)):
+        raise BadInputError("nothing was done", remedy="say --yes, or look first with --dry-run")
+    removed = at_desk(settings, lambda desk: _retain(desk, ages, dry_run=dry_run))
+    if as_json:
+        names = ("raw_jobs", "attempts", "event_jobs", "events")
+        say_json({"dry_run": dry_run} | {name: getattr(removed, name) for name in names})
+        return
+    verb = "would go" if dry_run else "went"
+    if ages.raw is not None:
+        console().print(f"raw answers of {removed.attempts:,} attempts in {removed.raw_jobs:,} jobs {verb}")
+    if ages.events is not None:
+        console().print(f"history of {removed.events:,} events in {removed.event_jobs:,} jobs {verb}")
+
+
+async def _retain(desk: Desk, ages: Ages, *, dry_run: bool) -> Removed:
+    from stepladder.models.retention import due, retain
+
+    return await (due if dry_run else retain)(desk.store.database, ages)

@@ -1,0 +1,38 @@
+"""The page of two jobs beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from stepladder.api.problems import not_found
+from stepladder.dashboard.desk import desk_of, job_of
+from stepladder.dashboard.render import page
+from stepladder.models.compare import compare
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from stepladder.models.reads import Overview
+
+SHOWN_CHANGES = 50  # of one value
+
+
+async def show_diff(request: Request) -> Response:
+    """In what the other job came out otherwise, visit by visit."""
+    parts = desk_of(request).parts
+    job, other = await job_of(request), await _other(request)
+    found = await compare(parts.store.database, parts.reads, job, other)
+    return page(request, "diff.html", diff=found, shown=SHOWN_CHANGES)
+
+
+async def _other(request: Request) -> Overview:
+    text = request.path_params["other"]
+    try:
+        found = await desk_of(request).parts.reads.overview(UUID(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise not_found(f"job {text[:100]}", "look for it in the list of jobs; its id may be cut off")
+    return found

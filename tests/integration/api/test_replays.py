@@ -1,0 +1,270 @@
+"""Replays over HTTP: judged again, resumed and forked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from stepladder.runner.bulks import hand_out
+from stepladder.runner.machines import Machines
+from stepladder.runner.replays import Replays
+
+from .conftest import KIT, problem
+
+if TYPE_CHECKING:
+    from .conftest import Api
+
+WRONG = {"total": 35}
+RIGHT = {"total": 36}
+
+
+async def failed(api: Api, *answers: Any) -> str:
+    """A job that gave up, three answers in."""
+    job: str = (await api.submit())["id"]
+    async with api.worker(*(answers or (WRONG, {"total": 34}, {"total": 33}))) as driver:
+        await driver.drive(_uuid(job))
+    assert (await api.job(job))["failure"] == "attempts_exhausted"
+    return job
+
+
+def _uuid(text: str) -> UUID:
+    return UUID(text)
+
+
+async def replay(api: Api, job: str, body: Any, **headers: str) -> Any:
+    return await api.client.post(f"/v1/jobs/{job}/replays", json=body, headers=headers)
+
+
+async def test_a_job_judged_again_by_the_same_document_comes_out_as_it_was(bill: Api) -> None:
+    job = await failed(bill)
+    before = await bill.counts()
+    answer = await replay(bill, job, {"mode": "revalidate"})
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["changed"] == 0
+    assert [(one["turn"], one["attempt"], one["was"], one["now"]) for one in body["attempts"]] == [
+        (1, 1, "semantic", "semantic"),
+        (1, 2, "semantic", "semantic"),
+        (1, 3, "semantic", "semantic"),
+    ]
+    assert all(one["id"] for one in body["attempts"])
+    assert await bill.counts() == before
+
+
+async def test_judged_by_a_changed_rule_the_answers_that_would_pass_are_told(bill: Api) -> None:
+    job = await failed(bill)
+    body = {"mode": "revalidate", "set": {"states.sum.rules.0.check": "output.total == 34"}}
+    found = (await replay(bill, job, body)).json()
+    assert found["changed"] == 1
+    assert [one["now"] for one in found["attempts"]] == ["semantic", "valid", "semantic"]
+
+
+async def test_a_resume_is_a_new_job_that_points_to_the_old_one(bill: Api) -> None:
+    old = await failed(bill)
+    answer = await replay(bill, old, {"mode": "resume"})
+    assert answer.status_code == 202
+    new = answer.json()
+    assert (new["replay_of"], new["status"], new["input"]) == (old, "queued", {"team": "search"})
+    assert answer.headers["location"] == f"/v1/jobs/{new['id']}"
+    assert new["id"] in [str(job) for job in bill.rung]
+    async with bill.worker(RIGHT) as driver:
+        await driver.drive(_uuid(new["id"]))
+    assert (await bill.job(new["id"]))["waiting_for"] == "approval"
+    assert (await bill.job(old))["replays"] == [new["id"]]
+
+
+async def test_a_fork_runs_by_the_changed_document_and_its_signals_are_checked_by_it(bill: Api) -> None:
+    old = await failed(bill)
+    changes = {
+        "states.sum.rules.0.check": "output.total == 35",
+        "states.approve.wait.schema.properties.action.enum": ["approve", "refuse", "later"],
+        "states.approve.next.later": "refused",
+    }
+    new = (await replay(bill, old, {"mode": "fork", "from_turn": 1, "set": changes})).json()
+    assert new["variant"]
+    async with bill.worker(WRONG) as driver:
+        await driver.drive(_uuid(new["id"]))
+    assert (await bill.job(new["id"]))["waiting_for"] == "approval"
+    sent = await bill.client.post(f"/v1/jobs/{new['id']}/signals/approval", json={"action": "later"})
+    assert sent.status_code == 202, sent.text
+    kept = await bill.client.get("/v1/workflows/bill/1")
+    assert kept.json()["document"]["states"]["sum"]["rules"][0]["check"] == "output.total == 36"
+    assert len((await bill.client.get("/v1/workflows")).json()["workflows"]) == 1
+
+
+async def test_the_same_key_and_body_give_the_same_job_and_another_body_is_refused(bill: Api) -> None:
+    old = await failed(bill)
+    key = {"Idempotency-Key": "once"}
+    answers = await asyncio.gather(*(replay(bill, old, {"mode": "resume"}, **key) for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 202]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    body = problem(await replay(bill, old, {"mode": "fork"}, **key), 422)
+    assert body["type"].endswith("idempotency-key-reused")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer", "words"),
+    [
+        ({"mode": "again"}, 422, "/mode", ""),
+        ({}, 422, "", "mode"),
+        ({"mode": "fork", "from_turn": 9}, 422, "/from_turn", "no turn 9"),
+        ({"mode": "resume", "set": {"model": "x"}}, 422, "/set", "changes nothing"),
+        ({"mode": "revalidate", "from_turn": 1}, 422, "", "neither"),
+        ({"mode": "fork", "set": {"states.nowhere.ask": "x"}}, 422, "/set", "no state"),
+        ({"mode": "fork", "set": {"states.sum.output.type": "strange"}}, 422, "/set", ""),
+        ({"mode": "fork", "set": {"version": 7}}, 422, "/set", "no version 7"),
+        ({"mode": "fork", "input": {"team": 5}}, 422, "/input", "/team"),
+        ({"mode": "fork", "surprise": 1}, 422, "/surprise", ""),
+    ],
+)
+async def test_a_replay_that_cannot_be_says_where_and_stores_nothing(
+    bill: Api, body: Any, status: int, pointer: str, words: str
+) -> None:
+    job = await failed(bill)
+    before = await bill.counts()
+    found = problem(await replay(bill, job, body), status)
+    assert found["errors"][0]["pointer"] == pointer
+    assert words in found["errors"][0]["reason"]
+    assert await bill.counts() == before
+
+
+async def test_a_job_that_lives_or_succeeded_cannot_be_resumed(bill: Api) -> None:
+    job = (await bill.submit())["id"]
+    assert "cancel it first" in problem(await replay(bill, job, {"mode": "resume"}), 409)["remedy"]
+    async with bill.worker(RIGHT) as driver:
+        await driver.drive(_uuid(job))
+        await bill.client.post(f"/v1/jobs/{job}/signals/approval", json={"action": "refuse"})
+        await driver.drive(_uuid(job))
+    found = problem(await replay(bill, job, {"mode": "resume"}), 409)
+    assert "rejected" in found["detail"]
+    assert "fork" in found["remedy"]
+
+
+async def test_of_a_job_that_is_not_there_nothing_is_replayed(bill: Api) -> None:
+    nobody = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"
+    for mode in ("revalidate", "resume", "fork"):
+        problem(await replay(bill, nobody, {"mode": mode}), 404)
+
+
+BULK = {"where": {"workflow": "bill", "status": "failed"}, "mode": "resume"}
+
+
+async def order(api: Api, **fields: Any) -> Any:
+    return await api.client.post("/v1/replays", json=BULK | fields)
+
+
+async def work(api: Api, *answers: Any) -> None:
+    """Hands out what is ordered and runs it, until nothing more is handed out."""
+    machines = Machines(api.store, KIT)
+    replays = Replays(api.store.database, api.store, machines)
+    async with api.worker(*answers) as driver:
+        while due := await hand_out(api.store, replays):
+            for job in due:
+                await driver.drive(job)
+
+
+async def test_a_dry_run_counts_jobs_turns_and_tokens_and_does_nothing(bill: Api) -> None:
+    jobs = [await failed(bill) for _ in range(2)]
+    await bill.submit()
+    before = await bill.counts()
+    found = (await order(bill, dry_run=True)).json()
+    tokens = sum([(await bill.job(job))["tokens"] for job in jobs])
+    assert (found["jobs"], found["turns"], found["tokens"], found["refused"]) == (2, 2, tokens, {})
+    everything = (await order(bill, dry_run=True, where={})).json()
+    assert everything["jobs"] == 2
+    assert list(everything["refused"].values()) == [1]
+    assert await bill.counts() == before
+
+
+async def test_an_order_is_handed_out_a_few_at_a_time_and_each_job_once(bill: Api) -> None:
+    old = [await failed(bill) for _ in range(5)]
+    answer = await order(bill, concurrency=2)
+    assert answer.status_code == 202
+    bulk = answer.json()
+    assert (bulk["state"], bulk["total"], bulk["handed_out"]) == ("running", 5, 0)
+    replays = Replays(bill.store.database, bill.store, Machines(bill.store, KIT))
+    first = await hand_out(bill.store, replays)
+    assert len(first) == 2
+    assert await hand_out(bill.store, replays) == []  # there is no room yet
+    async with bill.worker(RIGHT, RIGHT) as driver:
+        for job in first:
+            await driver.drive(job)
+    await work(bill, *[RIGHT] * 3)
+    done = (await bill.client.get(answer.headers["location"])).json()
+    assert (done["state"], done["jobs"]) == ("done", {"waiting": 5})
+    rows = await bill.rows("SELECT replay_of, priority FROM jobs WHERE bulk = %s", bulk["id"])
+    assert sorted(str(row["replay_of"]) for row in rows) == sorted(old)
+    assert {row["priority"] for row in rows} == {-10}
+    assert await hand_out(bill.store, replays) == []
+
+
+async def test_what_a_lost_worker_had_handed_out_is_not_handed_out_again(bill: Api) -> None:
+    for _ in range(2):
+        await failed(bill)
+    bulk = (await order(bill)).json()["id"]
+    await work(bill, RIGHT, RIGHT)
+    await bill.rows("UPDATE bulks SET handed_out_at = NULL, after_at = NULL, after_id = NULL WHERE id = %s", bulk)
+    await work(bill)
+    assert len(await bill.rows("SELECT id FROM jobs WHERE bulk = %s", bulk)) == 2
+
+
+async def test_a_stopped_order_begins_no_more(bill: Api) -> None:
+    for _ in range(3):
+        await failed(bill)
+    where = (await order(bill, concurrency=1)).headers["location"]
+    replays = Replays(bill.store.database, bill.store, Machines(bill.store, KIT))
+    [job] = await hand_out(bill.store, replays)
+    assert (await bill.client.post(f"{where}/stop")).status_code == 202
+    assert (await bill.client.post(f"{where}/stop")).status_code == 200
+    async with bill.worker(RIGHT) as driver:
+        await driver.drive(job)
+    assert await hand_out(bill.store, replays) == []
+    assert (await bill.client.get(where)).json()["state"] == "stopped"
+
+
+async def test_replays_are_no_jobs_to_replay(bill: Api) -> None:
+    """They fail again, and fit the filter as well as the old ones."""
+    await failed(bill)
+    await order(bill)
+    await work(bill, WRONG, {"total": 34}, {"total": 33})
+    await work(bill)
+    assert len(await bill.rows("SELECT id FROM jobs WHERE replay_of IS NOT NULL")) == 1
+
+
+async def test_the_same_key_gives_the_same_order(bill: Api) -> None:
+    headers = {"Idempotency-Key": "all"}
+    first = await bill.client.post("/v1/replays", json=BULK, headers=headers)
+    second = await bill.client.post("/v1/replays", json=BULK, headers=headers)
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert first.json()["id"] == second.json()["id"]
+    problem(await bill.client.post("/v1/replays", json=BULK | {"mode": "fork"}, headers=headers), 422)
+
+
+async def test_a_filter_is_judged_again_in_one_request(bill: Api) -> None:
+    job = await failed(bill)
+    same = (await order(bill, mode="revalidate")).json()
+    assert (same["attempts"], same["changed"]) == (3, 0)
+    check = {"states.sum.rules.0.check": "output.total == 35"}
+    changed = (await order(bill, mode="revalidate", set=check)).json()
+    assert (changed["changed"], changed["changes"]["accepted"]["jobs"]) == (1, [job])
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"where": {"status": "lost"}}, "/where/status"),
+        ({"where": {"colour": "red"}}, "/where/colour"),
+        ({"where": {"created_after": 5}}, "/where/created_after"),
+        ({"set": {"model": "x"}}, "/set"),
+        ({"concurrency": 0}, "/concurrency"),
+    ],
+)
+async def test_an_order_that_cannot_be_says_where(bill: Api, body: Any, pointer: str) -> None:
+    found = problem(await order(bill, **body), 422)
+    assert found["errors"][0]["pointer"] == pointer
+    nobody = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"
+    problem(await bill.client.get(f"/v1/replays/{nobody}"), 404)
+    problem(await bill.client.post(f"/v1/replays/{nobody}/stop"), 404)

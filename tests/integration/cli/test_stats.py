@@ -1,0 +1,103 @@
+"""``stepladder stats``: a few lines a workflow, within a hundred columns, and the same as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stepladder.testing import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .conftest import Shell
+
+PRICES = '{"*": {"prompt": 1000, "completion": 2000}, "currency": "EUR"}'
+LONG = """
+name: a-name-that-is-so-long-that-no-table-of-a-hundred-columns-has-room-for-it-and-its-numbers-too
+version: 1
+start: sum
+states:
+  sum:
+    ask: "Sum up."
+    output: {type: object, properties: {total: {type: integer}}, required: [total], additionalProperties: false}
+    rules:
+      - id: a-rule-whose-id-is-so-long-that-it-cannot-stand-in-a-table-of-a-hundred-columns-beside-its-numbers
+        check: "output.total == 36"
+        reason: must be 36
+      - {id: polite, check: "output.total < 10", reason: must be small, severity: observe}
+    next: done
+  done: {end: succeeded}
+"""
+
+
+@pytest.fixture(scope="module")
+def spent(shell: Shell) -> Iterator[str]:
+    """A workflow whose first answer broke a rule and whose second did not, with prices set."""
+    shell.write("long.yaml", LONG)
+    done = shell.run("run", "long.yaml", STEPLADDER_PRICES=PRICES)
+    assert done.code == 0, done.err
+    yield LONG.split()[1]
+    assert shell.run("run", "long.yaml", STEPLADDER_PRICES="{}").code == 0  # no price for the tests of others
+
+
+def test_the_page_fits_and_says_what_a_usable_output_took(shell: Shell, spent: str) -> None:
+    done = shell.run("stats", "--workflow", spent)
+    assert (done.code, done.err) == (0, "")
+    assert all(len(line) <= 100 for line in done.out.splitlines()), done.out
+    for said in (
+        "1 succeeded, 0 failed, 0 cancelled; 0 not ended now",
+        "1 usable, of 2 answers to 2 attempts",
+        "validity 50.0%   truncation 0.0%   zero-token 0.0%   transport 0.0%",
+        "first-pass format 100.0%   semantic 50.0%",
+        "attempts  a turn: 1 took 2, 0 took 3 or more",
+        "polite broken by 2 answers, and not rejected",
+        "a-rule-whose-id",
+        "EUR, retries included",
+    ):
+        assert said in done.out, done.out
+
+
+def test_the_json_adds_up(shell: Shell, spent: str) -> None:
+    done = shell.run("stats", "--json", "--since", "7d")
+    [stats] = [one for one in done.json["workflows"] if one["workflow"] == spent]
+    tokens = stats["prompt_tokens"] + stats["completion_tokens"]
+    assert stats["tokens_per_usable"] == tokens
+    assert stats["cost"] == pytest.approx((stats["prompt_tokens"] + 2 * stats["completion_tokens"]) / 1000)
+    assert sum(share["cost"] for share in stats["outcomes"]) == pytest.approx(stats["cost"])
+    assert [share["outcome"] for share in stats["outcomes"]] == ["valid", "semantic"]
+    assert done.json["since"].endswith("Z")
+
+
+def test_nothing_to_say_is_said_on_the_side(shell: Shell) -> None:
+    done = shell.run("stats", "--since", "0s", "--workflow", "nobody's")
+    assert (done.code, done.out) == (0, "")
+    assert "look further back" in done.err
+    assert shell.run("stats", "--since", "0s", "--workflow", "nobody's", "--json").json["workflows"] == []
+
+
+@pytest.mark.parametrize("since", ["yesterday", "24"])
+def test_a_time_that_is_none_is_told_with_the_right_ones(shell: Shell, since: str) -> None:
+    done = shell.run("stats", "--since", since)
+    assert (done.code, done.out) == (2, "")
+    assert "--since 24h" in done.err
+
+
+def test_prices_that_cannot_be_read_stop_a_command_before_it_does_anything(shell: Shell) -> None:
+    done = shell.run("run", "bill.yaml", "--input", '{"team": "x"}', STEPLADDER_PRICES='{"m": {"prompt": 1}}')
+    assert (done.code, done.out) == (2, "")
+    assert "STEPLADDER_PRICES cannot be used: /m in it lacks the price of completion" in done.err
+
+
+def test_the_api_takes_prices_up_when_it_starts_and_a_process_that_is_told_none_leaves_them(shell: Shell) -> None:
+    prices = '{"a-model-that-nobody-asks-for": {"prompt": 0.15, "completion": 0.6}}'
+
+    def held() -> list[tuple[float, float]]:
+        query = "SELECT prompt::float8, completion::float8 FROM prices WHERE until IS NULL AND model LIKE 'a-model%%'"
+        return shell.rows(query)
+
+    with shell.start("api", "--port", "0", STEPLADDER_PRICES=prices):
+        wait_until(lambda: held() == [(0.15, 0.6)], 30, what="the prices are written")
+    assert shell.run("run", "bill.yaml", "--input", '{"team": "x"}').code == 0
+    assert held() == [(0.15, 0.6)]

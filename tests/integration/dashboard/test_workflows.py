@@ -1,0 +1,88 @@
+"""The page of workflows and its switches; and a wait that is not for whoever looks at it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from stepladder.api.access import parse_keys
+from support.site import BILL
+
+if TYPE_CHECKING:
+    from .conftest import Visit, Visitor
+
+ASKING = """
+name: asking
+version: 1
+start: confirm
+states:
+  confirm: {wait: {signal: approval, by: other, scopes: [refund:approve]}, next: {approve: done}}
+  done: {end: succeeded}
+"""
+READER = json.dumps([{"name": "eye", "key": "eye-key", "scopes": ["jobs:read"]}])
+
+
+async def test_without_any_workflow_it_says_how_to_publish_one(visitor: Visitor) -> None:
+    assert "stepladder publish" in await visitor.page("/workflows")
+
+
+async def test_a_workflow_is_paused_and_goes_on_and_its_jobs_say_so(visitor: Visitor) -> None:
+    job = await visitor.site.submit(BILL)
+    page = await visitor.page("/workflows")
+    name = next(version.name for version in await visitor.site.reads.workflows())
+    assert (await visitor.post(f"/workflows/{name}/pause", page)).status_code == 303
+    page = await visitor.page("/workflows")
+    assert "paused</span> by local since" in page
+    assert "Its workflow is paused" in await visitor.job(job)
+    assert await visitor.site.store.claim("worker", 60.0) is None
+    assert (await visitor.post(f"/workflows/{name}/unpause", page)).status_code == 303
+    assert "Its workflow is paused" not in await visitor.job(job)
+    assert "paused by local, with its workflow" in await visitor.job(job)
+
+
+async def test_a_version_is_retired_and_taken_back(visitor: Visitor) -> None:
+    await visitor.site.submit(BILL)
+    [version] = await visitor.site.reads.workflows()
+    path = f"/workflows/{version.name}/{version.version}"
+    page = await visitor.page("/workflows")
+    for word, retired in (("retire", True), ("unretire", False)):
+        assert f'action="{path}/{word}"' in page
+        assert (await visitor.post(f"{path}/{word}", page)).status_code == 303
+        page = await visitor.page("/workflows")
+        assert ("retired</span>" in page) is retired
+
+
+async def test_what_is_not_there_is_not_found_and_a_forged_form_does_nothing(visitor: Visitor) -> None:
+    await visitor.site.submit(BILL)
+    page = await visitor.page("/workflows")
+    for path in ("nobody/pause", "nobody/1/retire", f"nobody/{2**31}/retire"):
+        assert (await visitor.post(f"/workflows/{path}", page)).status_code == 404
+    forged = await visitor.client.post("/workflows/bill/pause", data={"token": "no"})
+    assert forged.status_code == 403
+
+
+async def test_whoever_only_looks_has_no_switches(visit: Visit) -> None:
+    visitor = await visit(keys=parse_keys(READER))
+    login = await visitor.page("/login")
+    assert (await visitor.post("/login", login, key="eye-key")).status_code == 303
+    await visitor.site.submit(BILL)
+    page = await visitor.page("/workflows")
+    assert "/pause" not in page
+    assert "Log out" in page
+    [version] = await visitor.site.reads.workflows()
+    assert (await visitor.post(f"/workflows/{version.name}/pause", page)).status_code == 403
+
+
+async def test_a_wait_for_somebody_else_has_no_form_and_a_form_that_is_sent_all_the_same_is_refused(
+    visitor: Visitor,
+) -> None:
+    job = await visitor.site.run(document=ASKING, value={})
+    page = await visitor.job(job)
+    assert "It is not yours to send" in page
+    assert "somebody other than local" in page
+    assert "STEPLADDER_API_KEYS" in page
+    assert f'action="/jobs/{job}/signal"' not in page
+    answer = await visitor.post(f"/jobs/{job}/signal", page, name="approval", action="approve", payload="{}")
+    assert answer.status_code == 403
+    assert "Nothing was sent: in state confirm the signal approval has to come from somebody other" in answer.text
+    assert (await visitor.site.store.pending_signals(job)).signals == ()

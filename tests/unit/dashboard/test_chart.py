@@ -1,0 +1,72 @@
+"""Charts say what the numbers say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepladder.dashboard.chart import SPARK_HEIGHT, bar_chart, nice, spark
+from stepladder.dashboard.overviewpage import alert_rates
+from stepladder.dashboard.render import percent
+from stepladder.models.trend import Bucket, together
+from stepladder.schemas.outcomes import Outcome
+
+HOUR = timedelta(hours=1)
+AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
+COUNTS = st.dictionaries(st.sampled_from(Outcome), st.integers(0, 5000))
+
+
+@given(st.lists(COUNTS, max_size=30))
+def test_the_height_of_a_block_is_its_share_of_the_scale(counts: list[dict[Outcome, int]]) -> None:
+    buckets = [Bucket(AT + HOUR * nth, one) for nth, one in enumerate(counts)]
+    chart = bar_chart(buckets, HOUR)
+    assert chart.total == sum(sum(one.values()) for one in counts)
+    top = max(int(tick.text.replace(",", "")) for tick in chart.numbers)
+    for bar, bucket in zip(chart.bars, buckets, strict=True):
+        assert bucket.attempts <= top
+        heights = {block.outcome: block.height for block in bar.blocks}
+        assert set(heights) == {outcome for outcome, count in bucket.outcomes.items() if count}
+        for outcome, height in heights.items():
+            assert height == pytest.approx(186 * bucket.outcomes[outcome] / top)
+        assert sum(heights.values()) <= 186.001
+
+
+@given(st.integers(0, 10**9))
+def test_a_scale_ends_at_a_round_even_number_that_is_not_far(number: int) -> None:
+    top = nice(number)
+    assert number <= top <= max(2, number * 2)
+    assert top % 2 == 0
+    assert len(str(top).rstrip("0")) == 1
+
+
+def test_a_gap_in_a_rate_is_a_gap_in_its_line() -> None:
+    line = spark([0.5, 1.0, None, 0.0, None])
+    assert len(line.paths) == 1
+    assert line.paths[0].startswith("M0.0 ")
+    assert line.dots == ((135.0, SPARK_HEIGHT - 3),)
+    assert spark([None, None]).paths == ()
+
+
+def test_the_four_rates_are_shares_of_what_their_words_say() -> None:
+    outcomes = {Outcome.VALID: 6, Outcome.TRUNCATION: 1, Outcome.EMPTY: 3, Outcome.TRANSPORT: 10}
+    bucket = Bucket(AT, outcomes, nothing=2)
+    rates = {one.name: (one.rate, one.beyond) for one in alert_rates(together([bucket], AT), [bucket])}
+    assert rates == {
+        "validity": (0.6, True),
+        "truncation": (0.1, True),
+        "zero-token": (0.2, True),
+        "transport": (0.5, True),
+    }
+    nothing = Bucket(AT, {})
+    assert [(one.rate, one.beyond) for one in alert_rates(nothing, [nothing])] == [(None, False)] * 4
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(None, "–"), (0.0, "0 %"), (1.0, "100 %"), (0.0001, "<0.1 %"), (0.99999, ">99.9 %"), (0.898, "89.8 %")],
+)
+def test_a_share_is_never_rounded_to_all_or_nothing(share: float | None, text: str) -> None:
+    assert percent(share) == text
