@@ -8,7 +8,7 @@ from pydantic import Field
 
 import stepladder
 
-User = Annotated[str, Field(pattern="^[a-z]{2,20}$", max_length=20)]
+User = Annotated[str, Field(pattern="^[a-z]{2,20}$")]
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 USERS = {"kim": {"team": "maps", "device": "L-17"}, "ada": {"team": "search", "device": "L-20"}}
@@ -35,7 +35,7 @@ def get_user(user: User) -> dict[str, str]:
 
 
 @stepladder.tool("get_device", effect="read", permissions=["devices:read"])
-def get_device(device: Annotated[str, Field(pattern="^L-[0-9]{2}$", max_length=4)]) -> dict[str, str | int]:
+def get_device(device: Annotated[str, Field(pattern="^L-[0-9]{2}$")]) -> dict[str, str | int]:
     """Find a device's state. An unknown device is a `LookupError`."""
     if device not in DEVICES:
         raise LookupError(f"there is no device {device}")

@@ -15,11 +15,12 @@ from stepladder.schemas.document import (
     Retry,
     RuleSpec,
     Sampling,
+    ToolRetry,
     Wait,
     WaitSpec,
     Workflow,
 )
-from stepladder.schemas.errors import BadInputError, StepladderError, UnreachableError
+from stepladder.schemas.errors import BadInputError, EffectUnknownError, StepladderError, UnreachableError
 from stepladder.sdk.kit import rule, tool
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "Client",
     "ConflictError",
     "DeniedError",
+    "EffectUnknownError",
     "End",
     "Limits",
     "Loop",
@@ -54,6 +56,7 @@ __all__ = [
     "RuleSpec",
     "Sampling",
     "StepladderError",
+    "ToolRetry",
     "UnavailableError",
     "UnreachableError",
     "Wait",

@@ -35,9 +35,15 @@ def inputs_of(name: str) -> dict[str, Json]:
 
 
 async def play(
-    database_url: str, name: str, value: str, lines: Sequence[Line], signals: dict[str, list[Json]] | None = None
+    database_url: str,
+    name: str,
+    value: str,
+    lines: Sequence[Line],
+    signals: dict[str, list[Json]] | None = None,
+    others: Sequence[str] = (),
+    **script: Any,
 ) -> tuple[Ran, ScriptedEngine]:
-    with ScriptedEngine(lines) as engine:
+    with ScriptedEngine(lines, **script) as engine:
         text = (EXAMPLES / name / "workflow.yaml").read_text()
         ran = await run(
             text,
@@ -46,6 +52,7 @@ async def play(
             database_url=database_url,
             kit=kit_of(name),
             signals=signals,
+            others=[(EXAMPLES / other / "workflow.yaml").read_text() for other in others],
         )
     return ran, engine
 
@@ -55,8 +62,9 @@ def path_of(ran: Ran) -> list[tuple[Any, Any]]:
     return [(data["from"], data["action"]) for data in taken]
 
 
-def test_there_are_six_examples() -> None:
-    assert NAMES == ["bug_report", "help_desk", "invoice", "refund", "research", "usage_bill"]
+def test_there_are_seven_examples_and_one_that_is_called() -> None:
+    called, others = "order_line", ["bug_report", "help_desk", "invoice", "purchase_order", "refund", "research"]
+    assert set(NAMES) == {called, *others, "usage_bill"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,6 +118,40 @@ async def test_a_refund_that_a_person_rejects_pays_nothing(database_url: str) ->
     assert (ran.job.failure, path_of(ran)[-1]) == (Failure.REJECTED, ("confirm", "reject"))
 
 
+# The purchase order --------------------------------------------------------------------------------------------------
+
+LINES = ("3 boxes of paper A4", "10 pens, blue", "1 stapler")
+READ: dict[str, Json] = {
+    "? 3 boxes": {"sku": "PAPER-A4", "quantity": 3},
+    "? 10 pens": {"sku": "PEN-BLUE", "quantity": 10},
+    "? 1 stapler": {"sku": "STAPLER", "quantity": 1},
+}
+SPLIT: list[Line] = [*({"action": "line", "text": text} for text in LINES), {"action": "end", "text": ""}]
+
+
+async def order(database_url: str, split: Sequence[Line], read: dict[str, Json] = READ) -> tuple[Ran, ScriptedEngine]:
+    return await play(database_url, "purchase_order", "office", split, others=["order_line"], by_text=read)
+
+
+async def test_an_order_is_split_into_lines_and_each_is_read_by_a_job_of_its_own(database_url: str) -> None:
+    ran, engine = await order(database_url, SPLIT)
+    assert ran.job.result == {"lines": list(READ.values()), "pieces": 14}
+    assert path_of(ran) == [("split", "end"), ("read", "ok")]
+    assert (ran.job.turn_count, len(engine.requests)) == (4, 7)
+
+
+async def test_a_line_that_was_copied_before_is_refused_and_asked_again(database_url: str) -> None:
+    ran, _ = await order(database_url, [*SPLIT[:2], SPLIT[0], *SPLIT[2:]])
+    assert [attempt.cause for attempt in ran.turns[2].attempts] == ["unique", None]
+    assert ran.job.status is JobStatus.SUCCEEDED
+
+
+async def test_a_line_that_nobody_can_read_sends_the_order_to_a_person(database_url: str) -> None:
+    strange: dict[str, Json] = {**READ, "? 10 pens": {"sku": "CROWBAR", "quantity": 10}}
+    ran, _ = await order(database_url, SPLIT, strange)
+    assert (ran.job.failure, path_of(ran)[-1]) == (Failure.REJECTED, ("read", "error"))
+
+
 # The research loop ---------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +178,7 @@ async def test_the_fifth_visit_is_led_to_a_conclusion(database_url: str) -> None
 async def test_the_same_search_again_and_again_is_a_circle(database_url: str) -> None:
     ran, engine = await play(database_url, "research", "crystals", [search("lava")] * 4)
     assert ran.job.failure is Failure.LOOP
-    assert len(engine.requests) == 3
+    assert len(engine.requests) == 4
 
 
 # The help desk -------------------------------------------------------------------------------------------------------

@@ -11,11 +11,14 @@ import typer.main
 
 from stepladder.cli.main import app
 from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.specimen import Expect
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.sdk import kit
 from stepladder.wiring.settings import PREFIX, Settings
 from stepladder.workflows.compile import compile_workflow
+from stepladder.workflows.expectations import differences, read_expect, told
 from stepladder.workflows.load import Loaded, load_document
+from stepladder.workflows.specimens import Case, Specimens
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,7 +44,7 @@ def test_every_document_compiles(text: str) -> None:
     loaded = load_document(text)
     assert isinstance(loaded, Loaded), loaded
     compiled = compile_workflow(loaded.document, Kit(tools, {}))
-    assert compiled.machine is not None, [str(finding) for finding in compiled.findings]
+    assert compiled.findings == (), [str(finding) for finding in compiled.findings]
 
 
 @pytest.mark.parametrize("text", blocks("python"))
@@ -51,6 +54,17 @@ def test_every_piece_of_python_runs(text: str, monkeypatch: pytest.MonkeyPatch) 
     exec(compile(text, "page", "exec"), {"__name__": "page"})  # noqa: S102 -- that is the test
 
 
+@pytest.mark.parametrize("text", blocks("jsonl"))
+def test_every_line_for_judge_gets_the_verdict_that_it_expects(text: str) -> None:
+    reader = Specimens(Kit())
+    for line in text.splitlines():
+        case = reader.read(line.encode())
+        assert isinstance(case, Case), case
+        expect = read_expect(case.expect)
+        assert isinstance(expect, Expect), expect
+        assert differences(expect, told(case.id, case.judge())) == ()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_flag_exists(page: Path) -> None:
     known = commands()
@@ -58,7 +72,13 @@ def test_every_command_and_flag_exists(page: Path) -> None:
         assert name in known, f"{page.name}: stepladder {name}"
         if name == "psql":  # what follows it is psql's own
             continue
-        flags = {flag for parameter in known[name].params for flag in parameter.opts}
+        command = known[name]
+        parts = getattr(command, "commands", {})  # of a command that is a group of others
+        if parts:
+            part = rest.split()[0]
+            assert part in parts, f"{page.name}: stepladder {name} {part}"
+            command = parts[part]
+        flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
         assert set(re.findall(r"--[a-z-]+", rest)) <= flags, f"{page.name}: stepladder {name}{rest}"
 
 
@@ -86,6 +106,6 @@ def test_every_link_and_every_module_named_is_there(page: Path) -> None:
         assert (ROOT / module).exists(), f"{page.name}: {module}"
 
 
-def test_the_two_commands_can_be_run() -> None:
-    for script in ("scripts/demo", "scripts/test", ".ci/run"):
+def test_the_scripts_can_be_run() -> None:
+    for script in ("scripts/demo", "scripts/test", "scripts/suites", "scripts/bench", "scripts/plans", ".ci/run"):
         assert (ROOT / script).stat().st_mode & 0o111, script

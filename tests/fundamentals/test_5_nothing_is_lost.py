@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stepladder.wiring.system import System
 
 
-async def submitted(system: System) -> UUID:
-    loaded = load_document(SUM)
+async def submitted(system: System, document: str = SUM) -> UUID:
+    loaded = load_document(document)
     assert isinstance(loaded, Loaded)
     machine = compiled(loaded.document, Kit())
     await publish(system.store, machine)

@@ -1,0 +1,31 @@
+"""The tools' own ledger, which no database under test knows of."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One time that a tool did what it does: the ``step`` of the job ``n``, under a key."""
+
+    kind: str
+    n: int
+    step: str
+    key: str
+
+
+def effects(path: Path) -> dict[tuple[int, str], list[Effect]]:
+    """What took place, by job and step, in its order."""
+    found: dict[tuple[int, str], list[Effect]] = defaultdict(list)
+    for line in path.read_text().splitlines() if path.exists() else ():
+        words = json.loads(line)
+        effect = Effect(words["kind"], words["n"], words["step"], words["key"])
+        found[effect.n, effect.step].append(effect)
+    return dict(found)
