@@ -117,6 +117,7 @@ def test_what_is_refused_is_named_and_cut_short() -> None:
         ('["\\udbff\\udfff", 1e5]', None),
         ('["\\uDBFF\\uDFFF", 1e5]', None),
         ('["\\ud7ff", "\\ue000", 1e5]', None),
+        ('["\\ud7ff\\ud83d\\ude00\\ue000", 1e5]', None),
         ('["\\\\ud800", "\\\\\\\\udc00", 1e5]', None),
         ('["\\n\\u0041\\ud83d\\ude00\\t", 1e5]', None),
         ('{"\\ud800": 1}', ("bad_unicode", 2)),
