@@ -220,17 +220,19 @@ def _may_read_more(tried: Tried, samples: Samples) -> bool:
 
 
 def _impossible(trial: Trial, failures: list[Failed], samples: Samples, *, never: bool) -> Finding:
+    """A name that is missing fails closed while the job runs, so that the document may stand; it is said beforehand."""
     failed = _shortest(failures)
     remedy = _remedy(failed, trial, samples)
     path = _path(failed.failure.missing)
     if path is not None and not path[1]:
         message = f"`{failed.failure.missing}` can never be there yet: no path leads from `{path[0][1]}` here"
-        return Finding("too_early", pointer(trial.tried.where), message, remedy)
+        return Finding("too_early", pointer(trial.tried.where), message, remedy, Severity.WARNING)
     message = f"`{failed.failure.missing}` can never be there: the schema has no such member"
     if never:
         message = f"this {_what(trial)} can never be evaluated: {message}{_shown(failed)}"
-        return _told(trial, "never_works", message, remedy)
-    return Finding("unknown_name", pointer(trial.tried.where), message, remedy)
+        return _told(trial, "never_works", message, remedy, Severity.WARNING)
+    message = f"this {_what(trial)} cannot be evaluated for some values: {message}{_shown(failed)}"
+    return _told(trial, "may_not_work", message, remedy, Severity.WARNING)
 
 
 def _guards(other: Trial, trial: Trial) -> bool:
@@ -243,7 +245,7 @@ def _guards(other: Trial, trial: Trial) -> bool:
     )
 
 
-def _told(trial: Trial, code: str, message: str, remedy: str, severity: Severity = Severity.ERROR) -> Finding:
+def _told(trial: Trial, code: str, message: str, remedy: str, severity: Severity) -> Finding:
     return Finding(f"{_what(trial)}_{code}", pointer(trial.tried.where), message, remedy, severity)
 
 

@@ -47,30 +47,42 @@ def codes(found: list[Finding]) -> list[tuple[str, str, str]]:
 
 
 NEVER = ("rule_never_works", "error", "/states/bill/rules/0/check")
+MISSING = ("rule_never_works", "warning", "/states/bill/rules/0/check")
 PERHAPS = ("rule_may_not_work", "warning", "/states/bill/rules/0/check")
 
 
 @pytest.mark.parametrize(
     ("never", "works"),
     [
-        ("output.totl > 0", "output.total > 0"),
         ("output.action * 2 == 4", "output.hours * 2 == 4"),
         ("output.note + 1 == 'a'", "!has(output.note) || output.note + '1' == 'a'"),
         ("output.action > output.total", "output.hours > output.total"),
         ("output.hours", "output.hours == 36.0"),
         ("output.action == 'keep' ? 1 : 2", "output.action == 'keep' ? true : false"),
         ("size(output.hours) > 1", "size(output.action) > 1"),
-        ("output.rows.price > 1", "output.rows.all(row, row.price > 1)"),
         ("output.hours.all(h, h > 1)", "output.rows.all(row, row.price > 1)"),
         ("!output.hours", "!(output.hours == 3)"),
         ("date(output.hours) > date('2026-01-01')", "!has(output.day) || date(output.day) > date('2026-01-01')"),
-        ("input.teem == output.action", "input.team == output.action"),
         ("input.team > 3", "input.team > 'a'"),
     ],
 )
 def test_a_rule_that_no_answer_can_be_checked_by_is_an_error(never: str, works: str) -> None:
     head = INPUT[:-1] + ", additionalProperties: false}"
     assert codes(of_rules(never, head=head)) == [NEVER]
+    assert codes(of_rules(works, head=head)) == []
+
+
+@pytest.mark.parametrize(
+    ("never", "works"),
+    [
+        ("output.totl > 0", "output.total > 0"),
+        ("output.rows.price > 1", "output.rows.all(row, row.price > 1)"),
+        ("input.teem == output.action", "input.team == output.action"),
+    ],
+)
+def test_a_name_that_can_never_be_there_is_said_and_fails_closed(never: str, works: str) -> None:
+    head = INPUT[:-1] + ", additionalProperties: false}"
+    assert codes(of_rules(never, head=head)) == [MISSING]
     assert codes(of_rules(works, head=head)) == []
 
 
@@ -126,9 +138,9 @@ def test_the_message_says_what_went_wrong_on_which_sample_and_what_to_write() ->
     assert "it gives a number, not true or false" in value.message
 
 
-def test_a_name_that_is_wrong_only_where_the_rule_gets_that_far_is_an_error_too() -> None:
+def test_a_name_that_is_wrong_only_where_the_rule_gets_that_far_is_said_too() -> None:
     found = of_rules("output.action == 'keep' || output.totl > 1")
-    assert codes(found) == [("unknown_name", "error", "/states/bill/rules/0/check")]
+    assert codes(found) == [PERHAPS]
     assert of_rules("output.action == 'keep' || output.total > 1") == []
 
 
@@ -351,7 +363,7 @@ def test_a_tools_result_is_known_by_what_the_tool_says_of_it() -> None:
     assert of_tool("output.hours == tools.run.hours", HOURS) == []
     assert codes(of_tool("output.action == tools.run.hours + 'h'", HOURS)) == [NEVER]
     closed = {**HOURS, "additionalProperties": False}
-    assert codes(of_tool("output.hours == tools.run.huors", closed)) == [NEVER]
+    assert codes(of_tool("output.hours == tools.run.huors", closed)) == [MISSING]
     assert codes(of_tool("output.hours == tools.run.huors", HOURS)) == [PERHAPS]
 
 
@@ -368,7 +380,7 @@ def test_of_a_result_that_nothing_is_said_of_nothing_is_known(returns: JsonObjec
 def test_what_was_registered_already_is_not_tried_again() -> None:
     text = document(
         f"""bill: {{ask: Hi, output: {" ".join(BILL.split())}, next: {{keep: done, change: done}},
-  rules: [{{id: r, check: "output.totl > 0", reason: so}}]}}
+  rules: [{{id: r, check: "output.action > 0", reason: so}}]}}
 done: {{end: succeeded}}"""
     )
     assert compile_workflow(loaded(text).document, KIT).machine is None
