@@ -25,7 +25,7 @@ from stepladder.runner.bulks import CONCURRENCY, PRIORITY, estimate, total
 from stepladder.runner.replays import Wanted
 from stepladder.runner.revalidation import By, Revalidation
 from stepladder.schemas.pointer import pointer
-from stepladder.workflows.replay import Mode
+from stepladder.schemas.replay import Mode
 
 if TYPE_CHECKING:
     from stepladder.api.access import Principal

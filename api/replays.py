@@ -22,7 +22,8 @@ from stepladder.models.records import Retired
 from stepladder.runner.replays import Wanted
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.pointer import pointer
-from stepladder.workflows.replay import Mode, Refused
+from stepladder.schemas.replay import Mode
+from stepladder.workflows.replay import Refused
 from stepladder.workflows.revalidate import told
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, pa
 from stepladder.cli.output import console, escape, say_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.replay import Mode
 from stepladder.wiring.settings import load_settings
-from stepladder.workflows.replay import Mode, Refused
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
+    from stepladder.workflows.replay import Refused
 
 TEXT = 2**31 - 1
 
@@ -116,6 +117,7 @@ async def _begin(
     from stepladder.models.records import KeyTaken, SubmissionKey, Submitted
     from stepladder.schemas.actor import LOCAL
     from stepladder.schemas.canonical import content_hash
+    from stepladder.workflows.replay import Refused
 
     body: JsonObject = {
         "mode": wanted.mode.value,

@@ -10,7 +10,6 @@ import typer
 
 from stepladder.cli.output import Exit, console, escape, say_json, shorten
 from stepladder.schemas.errors import BadInputError
-from stepladder.workflows.replay import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,6 +73,7 @@ def filter_typed(where: Mapping[str, Json]) -> JobFilter:
 
 async def _one(desk: Desk, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudged, ...]:
     from stepladder.cli.replay import refusal, replays_of
+    from stepladder.workflows.replay import Refused
 
     found = await replays_of(desk, kit).revalidated(job_id, by.changes or {}, by.machine)
     if found is None:

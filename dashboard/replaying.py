@@ -17,8 +17,9 @@ from stepladder.models.records import Retired
 from stepladder.runner.replays import Wanted
 from stepladder.schemas.canonical import content_hash
 from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.replay import Mode
 from stepladder.validation.parse import Parsed, parse
-from stepladder.workflows.replay import Mode, Refused
+from stepladder.workflows.replay import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from stepladder.models.where import filter_of
 from stepladder.runner.replays import Prepared, Wanted
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.finding import BadDocumentError
-from stepladder.workflows.replay import Mode
+from stepladder.schemas.replay import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,10 @@ from stepladder.models.ids import uuid7
 from stepladder.models.records import NewJob
 from stepladder.runner.machines import output_schemas
 from stepladder.schemas.canonical import exact_hash
+from stepladder.schemas.replay import Mode
 from stepladder.workflows.changes import VERSION, recompiled
 from stepladder.workflows.job import Job
-from stepladder.workflows.replay import Carried, Mode, Refused, carry, cut
+from stepladder.workflows.replay import Carried, Refused, carry, cut
 from stepladder.workflows.revalidate import revalidate
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ anew: what was taken over counts for none of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.replay import Mode
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import ChildCall, ListRun, Message, ToolCall, Turn, Wait
 from stepladder.workflows.machine import OK, AskState, ToolState
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from stepladder.schemas.finding import Finding
     from stepladder.workflows.job import Job, Visit
     from stepladder.workflows.machine import Machine
-
-
-class Mode(StrEnum):
-    """What a replay is to do."""
-
-    REVALIDATE = "revalidate"
-    """Judge what is stored again. Nothing is asked, and nothing written."""
-    RESUME = "resume"
-    """Go on from the turn that failed, by the same version."""
-    FORK = "fork"
-    """Go on from any turn, by a changed document or another version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from stepladder.runner.replays import Prepared, Replays, Wanted
 from stepladder.runner.submission import publish, submit
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.replay import Mode
 from stepladder.sdk.kit import registered
 from stepladder.testing import ScriptedEngine
 from stepladder.wiring.system import open_system
 from stepladder.workflows.load import Loaded, load_document
-from stepladder.workflows.replay import Mode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -141,7 +141,7 @@ async def test_a_paused_job_is_left_alone_until_it_is_unpaused(bill: Api) -> Non
 async def test_a_worker_that_has_a_paused_job_finishes_the_attempt_and_lets_go(bill: Api) -> None:
     """Nothing of the answer is lost: whoever claims the job later judges it, and asks nothing again."""
     job = await bill.submit()
-    async with bill.worker(Answer('{"total": 36}', delay_s=0.3)) as worker:
+    async with bill.worker(Answer('{"total": 36}', delay_s=2.0)) as worker:
         running = asyncio.ensure_future(worker._runner.run_slice(UUID(job["id"])))
 
         async def is_asked() -> bool:

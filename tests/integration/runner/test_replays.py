@@ -18,11 +18,12 @@ from stepladder.runner.revalidation import By, Revalidation
 from stepladder.runner.submission import submit
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.document import Workflow
+from stepladder.schemas.replay import Mode
 from stepladder.sdk import kit
 from stepladder.testing import Fault, eventually
 from stepladder.workflows.advance import advance
 from stepladder.workflows.job import ToolCall
-from stepladder.workflows.replay import Mode, Refused
+from stepladder.workflows.replay import Refused
 from stepladder.workflows.step import Claimed, RunTool, Settled
 
 from .conftest import asking

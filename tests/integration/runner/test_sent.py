@@ -13,9 +13,9 @@ from stepladder.models.ids import uuid7
 from stepladder.runner.machines import Machines
 from stepladder.runner.replays import Prepared, Replays, Wanted
 from stepladder.schemas.actor import LOCAL
+from stepladder.schemas.replay import Mode
 from stepladder.sdk import kit
 from stepladder.testing import Answer, Fault
-from stepladder.workflows.replay import Mode
 
 from .conftest import asking
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.replay import Mode
 from stepladder.workflows.job import Job, Spent, ToolCall, ToolError, Turn, Wait
-from stepladder.workflows.replay import Carried, Cut, Mode, Refused, carry, cut
+from stepladder.workflows.replay import Carried, Cut, Refused, carry, cut
 from stepladder.workflows.step import Ask, Await, AwaitSettlement, Finished, RunTool
 from support.machines import JOB, NOW, Play, document, machine_of, the
 
