@@ -90,33 +90,23 @@ MACHINE |= _of(
     ),
     word_without_edge=("an action that ends the job as `transition_denied`", "an edge for it, or no such word"),
 )
-EXPRESSIONS = (
-    _of(
-        ERROR,
-        bad_template=("a template that cannot be used", "what its line wants"),
-        bad_expression=("a CEL expression that cannot be used", "what the message says"),
-        unknown_name=("a name that can never be there", "a name that can"),
-        unknown_rule=("no rule is registered under the name", "a rule that is, or `--app` with its module"),
-        rule_twice=("two rules of one id in a turn", "an id for each"),
-    )
-    | _of(
-        ERROR,
-        WARNING,
-        rule_never_works=(
-            "a rule that fails on every sample value; a warning where only a name is missing, since that fails closed",
-            "types that fit each other, names that are there",
-        ),
-        expression_never_works=("the same of another expression", "types that fit each other, names that are there"),
-    )
-    | _of(
-        WARNING,
-        too_early=("a state's result is read where no path has led through that state", "an edge, or `has()`"),
-        rule_may_not_work=(
-            "a rule that fails on some values that fit the schema",
-            "a test for them, or a tighter schema",
-        ),
-        expression_may_not_work=("the same of another expression", "a test for them, or a tighter schema"),
-    )
+EXPRESSIONS = _of(
+    ERROR,
+    bad_template=("a template that cannot be used", "what its line wants"),
+    bad_expression=("a CEL expression that cannot be used", "what the message says"),
+    unknown_name=("a name that can never be there", "a name that can"),
+    unknown_rule=("no rule is registered under the name", "a rule that is, or `--app` with its module"),
+    rule_twice=("two rules of one id in a turn", "an id for each"),
+) | _of(
+    WARNING,
+    too_early=("a state's result is read where no path has led through that state", "an edge, or `has()`"),
+    rule_never_works=("a rule that fails on every sample value", "types that fit each other, names that are there"),
+    expression_never_works=("the same of another expression", "types that fit each other, names that are there"),
+    rule_may_not_work=(
+        "a rule that fails on some values that fit the schema",
+        "a test for them, or a tighter schema",
+    ),
+    expression_may_not_work=("the same of another expression", "a test for them, or a tighter schema"),
 )
 SCHEMAS = (
     _of(

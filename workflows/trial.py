@@ -92,7 +92,10 @@ class Trial:
 def try_expressions(
     expressions: Sequence[Tried], input_schema: Schema | None, states: Mapping[str, State], *, whole: bool
 ) -> Iterator[Finding]:
-    """``states`` are those that compiled, and ``whole`` says that all did: without it, only errors are told."""
+    """``states`` are those that compiled, and ``whole`` says that all did: without it, only what never works is told.
+
+    All are warnings: samples are no proof, and what cannot be evaluated fails closed while the job runs.
+    """
     work = min(WORK_EACH, WORK // (len(states) + 1))
     samples = Samples(input_schema, states, whole, work, Purse(STEPS))
     most = max(4, STEPS // (_STEPS_A_TRIAL * 3 * max(1, len(expressions))))
@@ -103,7 +106,7 @@ def try_expressions(
     for trials in by_state.values():
         for trial in trials:
             found = _finding(trial, [other for other in trials if other is not trial], samples)
-            if found is not None and (whole or found.severity is Severity.ERROR):
+            if found is not None and (whole or found.code.endswith("never_works")):
                 yield found
 
 
@@ -200,7 +203,7 @@ def _finding(trial: Trial, beside: Iterable[Trial], samples: Samples) -> Finding
         failed = _shortest(of_kind)
         message = f"this {_what(trial)} can be evaluated for none of the samples: {failed.failure.reason}"
         message += _shown(failed)
-        return _told(trial, "never_works", message, _remedy(failed, trial, samples), Severity.ERROR)
+        return _told(trial, "never_works", message, _remedy(failed, trial, samples))
     if trial.tried.is_rule and any(_guards(other, trial) for other in beside):
         return None
     failed = _shortest(failures)
@@ -208,7 +211,7 @@ def _finding(trial: Trial, beside: Iterable[Trial], samples: Samples) -> Finding
     then = "counts as broken" if trial.tried.is_rule else "fails the job"
     message = f"this {_what(trial)} cannot be evaluated {when}, and then {then}: {failed.failure.reason}"
     message += _shown(failed)
-    return _told(trial, "may_not_work", message, _remedy(failed, trial, samples), Severity.WARNING)
+    return _told(trial, "may_not_work", message, _remedy(failed, trial, samples))
 
 
 def _may_read_more(tried: Tried, samples: Samples) -> bool:
@@ -220,7 +223,6 @@ def _may_read_more(tried: Tried, samples: Samples) -> bool:
 
 
 def _impossible(trial: Trial, failures: list[Failed], samples: Samples, *, never: bool) -> Finding:
-    """A name that is missing fails closed while the job runs, so that the document may stand; it is said beforehand."""
     failed = _shortest(failures)
     remedy = _remedy(failed, trial, samples)
     path = _path(failed.failure.missing)
@@ -230,9 +232,9 @@ def _impossible(trial: Trial, failures: list[Failed], samples: Samples, *, never
     message = f"`{failed.failure.missing}` can never be there: the schema has no such member"
     if never:
         message = f"this {_what(trial)} can never be evaluated: {message}{_shown(failed)}"
-        return _told(trial, "never_works", message, remedy, Severity.WARNING)
+        return _told(trial, "never_works", message, remedy)
     message = f"this {_what(trial)} cannot be evaluated for some values: {message}{_shown(failed)}"
-    return _told(trial, "may_not_work", message, remedy, Severity.WARNING)
+    return _told(trial, "may_not_work", message, remedy)
 
 
 def _guards(other: Trial, trial: Trial) -> bool:
@@ -245,8 +247,8 @@ def _guards(other: Trial, trial: Trial) -> bool:
     )
 
 
-def _told(trial: Trial, code: str, message: str, remedy: str, severity: Severity) -> Finding:
-    return Finding(f"{_what(trial)}_{code}", pointer(trial.tried.where), message, remedy, severity)
+def _told(trial: Trial, code: str, message: str, remedy: str) -> Finding:
+    return Finding(f"{_what(trial)}_{code}", pointer(trial.tried.where), message, remedy, Severity.WARNING)
 
 
 def _what(trial: Trial) -> str:

@@ -58,6 +58,8 @@ def states(specimen: dict[str, Any], *, stream: bool) -> dict[str, Any]:
         "max_completion_tokens": specimen["max_completion_tokens"],
         "retry": {"attempts": 1, "transport": 0},
         "stream": stream,
+        # No decoder enforces it, and so a document may ask for it in words alone.
+        "decoding": "prompt" if "uniqueItems" in specimen["schema"] else "strict",
     }
     actions = set(re.findall(r'"action": \{"const": "(\w+)"\}', json.dumps(specimen["schema"])))
     others = set(re.findall(r"turns\.(\w+)", json.dumps(rules)))
