@@ -99,8 +99,8 @@ CONTRACT: dict[str, tuple[str, ...]] = {
 
 
 def test_every_method_has_its_sentences_and_every_sentence_its_test() -> None:
-    written = {**vars(Outside), **vars(Store)}
-    methods = {name for name, value in written.items() if callable(value) and not name.startswith("_")}
+    promised = {**vars(Outside), **vars(Store)}
+    methods = {name for name, value in promised.items() if callable(value) and not name.startswith("_")}
     assert methods == set(CONTRACT)
     written = "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
     tests = re.findall(r"^(?:async )?def test_(\w+)\(", written, re.MULTILINE)
