@@ -55,16 +55,17 @@ def test_json_is_one_document_in_the_words_of_the_api_and_logs_are_json_lines_wi
         assert hidden not in done.out
 
 
-def test_a_job_that_waits_is_no_failure_and_another_run_goes_on_with_it(shell: Shell, waiting_job: str) -> None:
+def test_a_job_that_waits_is_no_failure_and_another_run_goes_on_with_it(shell: Shell) -> None:
+    job = shell.run("run", "bill.yaml", "--input", '{"team": "search"}', "--json").json["id"]
     asked = len(shell.engine.requests)
-    again = shell.run("run", "--job", waiting_job, "--json")
+    again = shell.run("run", "--job", job, "--json")
     assert (again.code, again.json["status"], again.json["waiting_for"]) == (0, "waiting", "approval")
-    assert f"stepladder run --job {waiting_job} --signal approval=" in again.err
-    refused = shell.run("run", "--job", waiting_job, "--signal", 'approval={"action": "refuse"}', "--json")
+    assert f"stepladder run --job {job} --signal approval=" in again.err
+    refused = shell.run("run", "--job", job, "--signal", 'approval={"action": "refuse"}', "--json")
     assert refused.code == 1
     assert (refused.json["status"], refused.json["failure"]) == ("failed", "rejected")
     assert len(shell.engine.requests) == asked
-    ended = shell.run("run", "--job", waiting_job)
+    ended = shell.run("run", "--job", job)
     assert (ended.code, ended.out) == (2, "")
     assert "has ended: failed" in ended.err
 

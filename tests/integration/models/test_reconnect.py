@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -22,6 +23,7 @@ async def test_who_waits_for_a_database_that_is_away_is_served_when_it_is_back(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = conninfo_to_dict(database_url)["dbname"]
+    caplog.set_level(logging.WARNING, logger="psycopg.pool")  # which a process of ours quiets
     async with Database(database_url, size=3) as database:
         with psycopg.connect(make_conninfo(database_url, dbname="postgres"), autocommit=True) as server:
             server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
