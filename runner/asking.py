@@ -63,7 +63,7 @@ class Asking:
             exchange = await self.engine.ask(
                 body_of(machine.ask(turn.state), self._model(machine, turn), job.transcript, turn, attempt),
                 request_id=request_id(job, attempt),
-                timeout_s=self._left_s(job),
+                timeout_s=job.left_s(self.now()),
                 fresh=wants_fresh_connection(turn.attempts),
             )
         if not await self._keep(claim, attempt, exchange):
@@ -117,15 +117,12 @@ class Asking:
         state, known_bad = machine.ask(turn.state), False
         if state.strict:
             model, sent_as = self._model(machine, turn), request_id(job, attempt)
-            suspect = Suspect(model, state.schema.hash, attempt.sampling, sent_as, self._left_s(job))
+            suspect = Suspect(model, state.schema.hash, attempt.sampling, sent_as, job.left_s(self.now()))
             known_bad = await self.refusals.is_known_bad(self.engine, arrival, suspect)
         return judged(machine, job, turn, attempt, arrival, schema_known_bad=known_bad)
 
     def _model(self, machine: Machine, turn: Turn) -> str:
         return machine.ask(turn.state).model or self.identity.model
-
-    def _left_s(self, job: Job) -> float | None:
-        return None if job.deadline_at is None else (job.deadline_at - self.now()).total_seconds()
 
 
 def request_id(job: Job, attempt: Attempt) -> str:

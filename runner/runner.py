@@ -303,11 +303,11 @@ class Runner:
     async def _sit_down(self, seat: Seat, job: Job) -> None:
         """Waits for a slot of the engine, or for the job's deadline. No attempt is open yet."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._left_s(job)):
+            async with asyncio.timeout(job.left_s(self.now())):
                 await seat.take()
 
     def _is_late(self, job: Job) -> bool:
-        left_s = self._left_s(job)
+        left_s = job.left_s(self.now())
         return left_s is not None and left_s <= 0
 
     async def _do(self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool, seat: Seat) -> Trigger | None:
@@ -315,7 +315,7 @@ class Runner:
         if isinstance(action, RunTool):
             tool = machine.tool(action.call.state, action.call.tool)
             log.info("tool runs", state=action.call.state, tool=tool.name, effect=tool.effect)
-            return await run_tool(tool, action.call, self._left_s(job))
+            return await run_tool(tool, action.call, job.left_s(self.now()))
         with structlog.contextvars.bound_contextvars(turn=action.turn.ordinal, attempt=action.attempt.ordinal):
             verdict = await self.asking.ask(claim, machine, job, action, seat)
             return None if verdict is None else Judged(verdict)
@@ -328,9 +328,6 @@ class Runner:
     async def _sleep(self, until: datetime) -> Claimed:
         await asyncio.sleep(max(0.0, (until - self.now()).total_seconds()))
         return Claimed()
-
-    def _left_s(self, job: Job) -> float | None:
-        return None if job.deadline_at is None else (job.deadline_at - self.now()).total_seconds()
 
     def _is_long(self, until: datetime) -> bool:
         return (until - self.now()).total_seconds() > SHORT_REST_S

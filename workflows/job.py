@@ -263,6 +263,10 @@ class Job:
         """The turns that this job asked itself: those that it took over count for none of its limits."""
         return sum(isinstance(visit, Turn) and not visit.carried for visit in self.visits)
 
+    def left_s(self, now: datetime) -> float | None:
+        """Seconds until the deadline, negative once it has passed; None where there is none."""
+        return None if self.deadline_at is None else (self.deadline_at - now).total_seconds()
+
     @property
     def open(self) -> Visit | None:
         """The visit that the job is in the middle of."""
