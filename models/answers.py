@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepladder.judge.revalidate import Answer, Unjudged
 from stepladder.models import hot, listing
 from stepladder.models.listing import Place
 from stepladder.models.load import attempt_of, decode_raw, job_of
@@ -14,7 +15,6 @@ from stepladder.models.rare import narrowed
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.outcomes import Cause
 from stepladder.workflows.job import Turn
-from stepladder.workflows.revalidate import Answer, Unjudged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

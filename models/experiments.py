@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepladder.experiments.agreement import RESULT, Seen
+from stepladder.experiments.arms import Run
 from stepladder.models.rows import json_text, plain
 from stepladder.schemas.experiment import ExperimentKind
 from stepladder.schemas.outcomes import Outcome, RungState
-from stepladder.workflows.agreement import RESULT, Seen
-from stepladder.workflows.arms import Run
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepladder.lint.backends.engines import Backend, known_forms, verdicts
+from stepladder.lint.backends.verdicts import Verdict
 from stepladder.schemas.codes import GROUPS
-from stepladder.validation.backends.engines import Backend, known_forms, verdicts
-from stepladder.validation.backends.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepladder.validation.backends.verdicts import Said
+    from stepladder.lint.backends.verdicts import Said
 
 PAGE = Path(__file__).parents[1] / "docs" / "lint.md"
 BETWEEN = (

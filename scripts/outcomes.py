@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepladder.cli.output import printable, shorten
+from stepladder.judge.specimens import Case, Specimens
 from stepladder.schemas.answer import Lost
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome, RungState
 from stepladder.schemas.tool import Kit
@@ -23,7 +24,6 @@ from stepladder.validation.ladder import PRECEDENCE
 from stepladder.validation.parse import MAX_BYTES
 from stepladder.workflows.job import Attempt
 from stepladder.workflows.retry import Again, GiveUp, RetryLimits, decide, wants_fresh_connection
-from stepladder.workflows.specimens import Case, Specimens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from stepladder.runner.bulks import hand_out
-from stepladder.runner.replays import Replays
-from stepladder.runner.shadows import hand_out_shadows
 from stepladder.schemas.errors import UnreachableError
+from stepladder.services.bulks import hand_out
+from stepladder.services.replays import Replays
+from stepladder.services.shadows import hand_out_shadows
 
 if TYPE_CHECKING:
     from stepladder.models.store import Store

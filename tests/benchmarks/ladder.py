@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import jsonschema
 
 from benchmarks.timing import measured
+from stepladder.lint.compile import compile_workflow
 from stepladder.schemas.answer import Received, Violation
 from stepladder.schemas.outcomes import Outcome
 from stepladder.validation.expressions import Expression, compile_expression
@@ -24,7 +25,6 @@ from stepladder.validation.parse import Parsed, parse
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule, broken
 from stepladder.validation.termination import receive
-from stepladder.workflows.compile import compile_workflow
 from stepladder.workflows.load import load_document
 from stepladder.workflows.step import Judged
 from support.machines import KIT, accepted, document, loaded, play, rejected

@@ -22,8 +22,8 @@ from stepladder.models import migrate
 from stepladder.models.listing import JobFilter
 from stepladder.models.tables import metadata
 from stepladder.runner.machines import Machines
-from stepladder.runner.replays import Replays
-from stepladder.runner.revalidation import By, Revalidation
+from stepladder.services.replays import Replays
+from stepladder.services.revalidation import By, Revalidation
 from support.site import KIT, RIGHT, USAGE, WRONG, open_site
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import pytest
 import typer.main
 
 from stepladder.cli.main import app
+from stepladder.judge.expectations import differences, read_expect, told
+from stepladder.judge.specimens import Case, Specimens
+from stepladder.lint.compile import compile_workflow
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.specimen import Expect
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.sdk import kit
 from stepladder.wiring.settings import PREFIX, Settings
-from stepladder.workflows.compile import compile_workflow
-from stepladder.workflows.expectations import differences, read_expect, told
 from stepladder.workflows.load import Loaded, load_document
-from stepladder.workflows.specimens import Case, Specimens
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from stepladder.runner.machines import compiled
 from stepladder.runner.runner import SliceEnd
-from stepladder.runner.submission import publish, submit
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.tool import Kit
+from stepladder.services.submission import publish, submit
 from stepladder.testing import Fault, ScriptedEngine, eventually
 from stepladder.wiring.system import open_system
 from stepladder.workflows.load import Loaded, load_document

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from stepladder import tool
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
-from stepladder.runner.replays import Prepared, Replays, Wanted
-from stepladder.runner.submission import publish, submit
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.replay import Mode
 from stepladder.sdk.kit import registered
+from stepladder.services.replays import Prepared, Replays, Wanted
+from stepladder.services.submission import publish, submit
 from stepladder.testing import ScriptedEngine
 from stepladder.wiring.system import open_system
 from stepladder.workflows.load import Loaded, load_document

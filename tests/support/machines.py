@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID, uuid5
 
+from stepladder.lint.compile import compile_workflow
 from stepladder.schemas.actor import LOCAL, Actor
 from stepladder.schemas.answer import Completion, Usage, Verdict, Violation
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.workflows.advance import advance
-from stepladder.workflows.compile import compile_workflow
 from stepladder.workflows.job import Job, Signal, ToolError, Wait
 from stepladder.workflows.load import Loaded, load_document
 from stepladder.workflows.step import (

@@ -20,11 +20,11 @@ from stepladder.models.database import Database
 from stepladder.models.records import NewJob
 from stepladder.models.store import Store
 from stepladder.runner.machines import compiled
-from stepladder.runner.orders import Order, prepare
-from stepladder.runner.submission import publish
 from stepladder.schemas.actor import LOCAL, Actor
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.tool import Kit
+from stepladder.services.orders import Order, prepare
+from stepladder.services.submission import publish
 from stepladder.tasks.app import make_app
 from stepladder.tasks.bell import Bell
 from stepladder.testing import wait_until

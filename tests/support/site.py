@@ -19,9 +19,9 @@ from stepladder.models.store import Store
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner
-from stepladder.runner.submission import publish, submit
 from stepladder.schemas.errors import EffectUnknownError
 from stepladder.schemas.tool import Effect, Kit, Tool
+from stepladder.services.submission import publish, submit
 from stepladder.testing import ScriptedEngine, eventually
 from stepladder.workflows.load import Loaded, load_document
 

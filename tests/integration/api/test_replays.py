@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from stepladder.runner.bulks import hand_out
 from stepladder.runner.machines import Machines
-from stepladder.runner.replays import Replays
+from stepladder.services.bulks import hand_out
+from stepladder.services.replays import Replays
 
 from .conftest import KIT, problem
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from stepladder.cli.contrast import print_experiment
 from stepladder.models.ids import uuid7
 from stepladder.runner.machines import Machines
-from stepladder.runner.replays import Replays
-from stepladder.runner.shadows import hand_out_shadows, is_chosen
+from stepladder.services.replays import Replays
+from stepladder.services.shadows import hand_out_shadows, is_chosen
 
 from .conftest import BILL, KIT, PAYING, problem
 

@@ -10,10 +10,10 @@ import pytest
 
 from stepladder.models.database import Database
 from stepladder.models.store import Store
-from stepladder.runner.bulks import hand_out
 from stepladder.runner.machines import Machines
-from stepladder.runner.replays import Replays
 from stepladder.schemas.tool import Kit
+from stepladder.services.bulks import hand_out
+from stepladder.services.replays import Replays
 
 if TYPE_CHECKING:
     from .conftest import Done, Shell

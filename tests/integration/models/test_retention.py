@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from stepladder.judge.revalidate import Unjudged
 from stepladder.models.answers import memories
 from stepladder.models.ids import uuid7
 from stepladder.models.reads import Reads
@@ -18,7 +19,6 @@ from stepladder.schemas.answer import Received
 from stepladder.schemas.errors import GoneError
 from stepladder.tasks.retention import keep_retaining
 from stepladder.testing import eventually
-from stepladder.workflows.revalidate import Unjudged
 
 from .test_views import RIGHT
 

@@ -21,10 +21,10 @@ from stepladder.models.store import Store
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner
-from stepladder.runner.submission import publish, submit
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.document import Workflow
 from stepladder.sdk import kit
+from stepladder.services.submission import publish, submit
 from stepladder.testing import ScriptedEngine
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from stepladder.models.ids import uuid7
 from stepladder.models.listing import JobFilter
 from stepladder.models.records import Receipt, Submitted
 from stepladder.runner.machines import Machines
-from stepladder.runner.replays import Prepared, Replays, Wanted
-from stepladder.runner.revalidation import By, Revalidation
-from stepladder.runner.submission import submit
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.replay import Mode
 from stepladder.sdk import kit
+from stepladder.services.replays import Prepared, Replays, Wanted
+from stepladder.services.revalidation import By, Revalidation
+from stepladder.services.submission import submit
 from stepladder.testing import Fault, eventually
 from stepladder.workflows.advance import advance
 from stepladder.workflows.job import ToolCall

@@ -11,10 +11,10 @@ import stepladder
 from stepladder.engine.wire import encode
 from stepladder.models.ids import uuid7
 from stepladder.runner.machines import Machines
-from stepladder.runner.replays import Prepared, Replays, Wanted
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.replay import Mode
 from stepladder.sdk import kit
+from stepladder.services.replays import Prepared, Replays, Wanted
 from stepladder.testing import Answer, Fault
 
 from .conftest import asking

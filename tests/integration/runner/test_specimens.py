@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stepladder.engine.pool import Settings
+from stepladder.judge.expectations import told
+from stepladder.judge.specimens import Case, Specimens
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Kit
 from stepladder.testing import Fault, Raw, eventually
 from stepladder.validation.sse import looks_like_events
-from stepladder.workflows.expectations import told
-from stepladder.workflows.specimens import Case, Specimens
 from support.specimens import LINES, SPECIMENS, streamed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stepladder.models.bulks import Bulk, bulk_id, find_bulk, order_bulk
 from stepladder.models.database import Database
 from stepladder.models.where import filter_of
-from stepladder.runner.bulks import total
+from stepladder.services.bulks import total
 from stepladder.testing import Answer, eventually, wait_until
 from support.plant import PATIENT_S, chain
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from stepladder.lint.audit import design
+from stepladder.lint.audit.check import audit
+from stepladder.lint.audit.remark import Role
 from stepladder.schemas.codes import CODES, SCHEMAS
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.pointer import pointer
-from stepladder.validation.audit import design
-from stepladder.validation.audit.check import audit
-from stepladder.validation.audit.remark import Role
 from stepladder.workflows import describe
 
 TEXT: dict[str, Any] = {"type": "string", "maxLength": 9}

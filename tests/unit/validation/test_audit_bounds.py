@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepladder.lint.audit.check import audit
+from stepladder.lint.audit.remark import Role
+from stepladder.lint.audit.values import MOST_STEPS, values
+from stepladder.lint.audit.vocabulary import ANNOTATIONS, CORE, EVERYWHERE, KINDS_OF
+from stepladder.lint.backends.engines import Backend, Engine, engine_of
 from stepladder.schemas.codes import CODES
 from stepladder.schemas.pointer import pointer
-from stepladder.validation.audit.check import audit
-from stepladder.validation.audit.remark import Role
-from stepladder.validation.audit.values import MOST_STEPS, values
-from stepladder.validation.audit.vocabulary import ANNOTATIONS, CORE, EVERYWHERE, KINDS_OF
-from stepladder.validation.backends.engines import Backend, Engine, engine_of
 from stepladder.validation.subschemas import Subschemas
 
 KEYWORDS = st.sampled_from([*KINDS_OF, *EVERYWHERE, *CORE, *ANNOTATIONS, "maxlenght", "a", "b"])

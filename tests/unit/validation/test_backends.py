@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from stepladder.schemas.finding import Severity
-from stepladder.schemas.pointer import pointer
-from stepladder.validation.audit.check import audit
-from stepladder.validation.audit.kinds import KindReader
-from stepladder.validation.audit.remark import Role
-from stepladder.validation.backends import guidance, llamacpp, xgrammar
-from stepladder.validation.backends.engines import (
+from stepladder.lint.audit.check import audit
+from stepladder.lint.audit.kinds import KindReader
+from stepladder.lint.audit.remark import Role
+from stepladder.lint.backends import guidance, llamacpp, xgrammar
+from stepladder.lint.backends.engines import (
     Backend,
     Engine,
     UnknownVersion,
@@ -20,9 +18,11 @@ from stepladder.validation.backends.engines import (
     engine_of,
     known_forms,
 )
-from stepladder.validation.backends.forms import forms_of
-from stepladder.validation.backends.remedies import remedy_for
-from stepladder.validation.backends.verdicts import Verdict
+from stepladder.lint.backends.forms import forms_of
+from stepladder.lint.backends.remedies import remedy_for
+from stepladder.lint.backends.verdicts import Verdict
+from stepladder.schemas.finding import Severity
+from stepladder.schemas.pointer import pointer
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.subschemas import Subschemas
 from support.forms import CASES

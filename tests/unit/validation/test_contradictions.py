@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepladder.validation.contradictions import EXCLUSIVE, PAIRS, contradictions
+from stepladder.lint.contradictions import EXCLUSIVE, PAIRS, contradictions
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json

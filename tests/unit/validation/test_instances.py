@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepladder.validation.instances import MOST, extent, instances, smallest
-from stepladder.validation.patterns import read_pattern
+from stepladder.lint.instances import MOST, extent, instances, smallest
+from stepladder.lint.patterns import read_pattern
 from stepladder.validation.schema import Schema, compile_schema
 
 REFUND: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.workflows.agreement import Field, Seen, fields, required_paths
+from stepladder.experiments.agreement import Field, Seen, fields, required_paths
 
 SCHEMA: Any = {
     "type": "object",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from stepladder.experiments.arms import Run, report
 from stepladder.schemas.job import JobStatus
-from stepladder.workflows.arms import Run, report
 
 
 def run(arm: str, sample: int, status: JobStatus = JobStatus.SUCCEEDED, **fields: Any) -> Run:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from stepladder.lint.backends.engines import Backend, Engine
+from stepladder.lint.check import check_document
+from stepladder.lint.compile import Compiled, compile_workflow
+from stepladder.lint.schemas import Audit
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.tool import Effect, Kit, Tool
-from stepladder.validation.backends.engines import Backend, Engine
-from stepladder.workflows.audit import Audit
-from stepladder.workflows.check import check_document
-from stepladder.workflows.compile import Compiled, compile_workflow
 from support.machines import document, loaded
 
 UNIQUE = "{type: array, items: {enum: [a, b]}, maxItems: 2, uniqueItems: true}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.workflows.changes import recompiled, steps_of
+from stepladder.lint.changes import recompiled, steps_of
 from support.machines import KIT, document, loaded
 
 TEXT = document("""

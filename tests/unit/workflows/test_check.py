@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepladder.workflows.check import check_document
+from stepladder.lint.check import check_document
 from support.machines import KIT
 
 BROKEN = """

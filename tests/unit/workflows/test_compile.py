@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from stepladder.lint.compile import compile_workflow
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.job import Failure
 from stepladder.schemas.tool import Effect, Kit
-from stepladder.workflows.compile import compile_workflow
 from stepladder.workflows.machine import AskState, ToolState, WaitState, targets
 from support.machines import KIT, codes_of, document, findings_of, loaded, machine_of, tool
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepladder.lint.confirm import nobody_else
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.workflows.confirm import nobody_else
 from stepladder.workflows.step import Await, Finished, Hold, RunTool
 from support.machines import codes_of, document, loaded, machine_of, play, the
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from stepladder.lint import graph
 from stepladder.schemas.answer import Violation
 from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome
-from stepladder.workflows import graph
 from stepladder.workflows.degrade import TRIES
 from stepladder.workflows.job import Turn
 from stepladder.workflows.names import names_of

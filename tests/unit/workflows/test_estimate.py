@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from stepladder.lint.estimate import END, Estimate, answers_of, budget_findings, estimate
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.workflows.estimate import END, Estimate, answers_of, budget_findings, estimate
 from support.machines import document, machine_of
 
 NOTE = (

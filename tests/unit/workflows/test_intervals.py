@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.workflows.intervals import mean, share, share_difference, sign_test, t_quantile
+from stepladder.experiments.intervals import mean, share, share_difference, sign_test, t_quantile
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepladder.judge.expectations import Difference, differences, read_expect, told
+from stepladder.judge.specimens import LARGEST_KEPT, Case, Specimens
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import CAUSES, Outcome
 from stepladder.schemas.specimen import Expect
 from stepladder.schemas.tool import Kit
-from stepladder.workflows.expectations import Difference, differences, read_expect, told
 from stepladder.workflows.job import Job
 from stepladder.workflows.names import names_of
-from stepladder.workflows.specimens import LARGEST_KEPT, Case, Specimens
 from support.machines import JOB, NOW
 from support.specimens import LINES
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepladder.lint.check import check_document
+from stepladder.lint.compile import compile_workflow
+from stepladder.lint.trial import STEPS
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.validation.expressions import Expression, compile_expression
-from stepladder.workflows.check import check_document
-from stepladder.workflows.compile import compile_workflow
-from stepladder.workflows.trial import STEPS
 from support.machines import KIT, document, findings_of, loaded
 
 if TYPE_CHECKING:

@@ -1,0 +1,159 @@
+"""Routes: what is said to a job while it lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Header, Path, Request
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.body import read_json
+from stepladder.api.jobs import with_wait
+from stepladder.api.orders import LONGEST_KEY
+from stepladder.api.parts import Parts, Signaller, Wired, Writer
+from stepladder.api.problems import Mistake, ProblemError, invalid, mistakes_of
+from stepladder.api.shapes import Job, Signalled
+from stepladder.api.specification import answered, problems
+from stepladder.models.ids import uuid7
+from stepladder.models.records import Receipt
+from stepladder.schemas.canonical import canonical
+from stepladder.schemas.job import JobStatus
+from stepladder.services.signals import Forbidden, TooEarly, Unfit, refusal
+
+if TYPE_CHECKING:
+    from stepladder.models.reads import Overview
+    from stepladder.schemas.jsontypes import Json
+
+router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
+
+PAYLOAD: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The payload. `wait_id` beside its own fields names the wait that is meant.",
+        "content": {"application/json": {"schema": {}, "example": {"action": "approve"}}},
+    }
+}
+NOBODY_ELSE = "without STEPLADDER_API_KEYS everybody is `local`: set it, with a key for each of those who confirm"
+SignalName = Annotated[str, Path(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)]
+SignalKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", description="the signal's id: it is taken once, however often it comes")
+]
+
+
+@router.post(
+    "/signals/{name}",
+    status_code=202,
+    openapi_extra=PAYLOAD,
+    responses={
+        202: answered(Signalled, "The signal is kept"),
+        200: answered(Signalled, "This signal came before"),
+        **problems(404, 409, body=True),
+    },
+)
+async def send_signal(
+    request: Request, job_id: UUID, name: SignalName, parts: Wired, sender: Signaller, idempotency_key: SignalKey = None
+) -> JsonAnswer:
+    """Send a signal. What the open wait would refuse is refused here, a sender who may not answer it with 403; one
+    that comes early is kept."""
+    payload = await read_json(request)
+    signal_id = _signal_id(job_id, idempotency_key)
+    sent = (name, payload, sender.name)
+    if idempotency_key is not None and await _came_before(parts, job_id, signal_id, sent):
+        return _signalled("duplicate", signal_id)
+    job = await parts.job(job_id)
+    if job.status.final:
+        raise _ended(job)
+    machine = await parts.machine(job.workflow, job.version, job.variant)
+    wait = await parts.reads.open_wait(job_id) if job.waiting_for == name else None
+    match refusal(machine, wait, name, payload, sender, job.principal):
+        case Unfit(reason, violations):
+            raise invalid(reason, mistakes_of(violations) or [Mistake(reason)], "mend it; the job waits on")
+        case Forbidden(reason):
+            raise ProblemError(403, "forbidden", reason, remedy=_who_else(parts))
+        case TooEarly(reason):
+            raise ProblemError(409, "too-early", reason, remedy="send it once the job waits for it")
+    match await parts.store.signal(job_id, signal_id, name, payload, sender):
+        case Receipt.FINAL | Receipt.UNKNOWN:
+            raise _ended(await parts.job(job_id))
+        case Receipt.DUPLICATE:  # another one under this key came in at this moment
+            await _came_before(parts, job_id, signal_id, sent)
+            return _signalled("duplicate", signal_id)
+    await parts.ring_job(job)
+    return _signalled("accepted", signal_id)
+
+
+def _signal_id(job_id: UUID, key: str | None) -> UUID:
+    """A key that is a UUID is the id itself; another one leads to the same id each time."""
+    if key is None:
+        return uuid7()
+    if not 0 < len(key) <= LONGEST_KEY:
+        mistakes = [Mistake(f"it has 1 to {LONGEST_KEY} characters", parameter="Idempotency-Key")]
+        raise invalid("the idempotency key cannot be used", mistakes)
+    try:
+        return UUID(key)
+    except ValueError:
+        return uuid5(job_id, key)
+
+
+def _who_else(parts: Parts) -> str:
+    return "send it with a key that may" if parts.access.wants_key else NOBODY_ELSE
+
+
+async def _came_before(parts: Parts, job_id: UUID, signal_id: UUID, sent: tuple[str, Json, str]) -> bool:
+    before = await parts.store.sent_signal(job_id, signal_id)
+    if before is None:
+        return False
+    if canonical(list(before)) != canonical(list(sent)):
+        mistakes = [Mistake("another signal came under this key", parameter="Idempotency-Key")]
+        detail = "the idempotency key is taken by another signal to this job"
+        remedy = "send the same payload again, or use a new key; nothing was stored"
+        raise ProblemError(422, "idempotency-key-reused", detail, mistakes=mistakes, remedy=remedy)
+    return True
+
+
+def _signalled(status: str, signal_id: UUID) -> JsonAnswer:
+    return JsonAnswer({"status": status, "signal_id": str(signal_id)}, 202 if status == "accepted" else 200)
+
+
+CHANGED = {
+    202: answered(Job, "Noted; the job as it stands"),
+    200: answered(Job, "It was so already"),
+    **problems(404, 409),
+}
+
+
+@router.post("/cancel", status_code=202, responses=CHANGED)
+async def cancel_job(job_id: UUID, parts: Wired, _: Writer) -> JsonAnswer:
+    """Ask for the job to end. A request that is under way is broken off."""
+    return await _change(parts, job_id, await parts.store.request_cancel(job_id), JobStatus.CANCELLED)
+
+
+@router.post("/pause", status_code=202, responses=CHANGED)
+async def pause_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnswer:
+    """Let nobody go on with the job. An attempt that is under way is finished; the deadline stands still."""
+    return await _change(parts, job_id, await parts.store.pause(job_id, principal.name), None)
+
+
+@router.post("/unpause", status_code=202, responses=CHANGED)
+async def unpause_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnswer:
+    """Let the job go on where it was."""
+    return await _change(parts, job_id, await parts.store.unpause(job_id, principal.name), None)
+
+
+async def _change(parts: Parts, job_id: UUID, receipt: Receipt, already: JobStatus | None) -> JsonAnswer:
+    job = await parts.job(job_id)
+    answer = await with_wait(parts, job)
+    match receipt:
+        case Receipt.ACCEPTED:
+            await parts.ring_job(job)
+            return JsonAnswer(answer, 202)
+        case Receipt.FINAL | Receipt.UNKNOWN if job.status is not already:
+            raise _ended(job)
+        case _:
+            return JsonAnswer(answer, 200)
+
+
+def _ended(job: Overview) -> ProblemError:
+    said = f"is {job.status}" if job.status.final else "is being cancelled"
+    return ProblemError(409, "job-ended", f"job {job.id} {said}", remedy=f"see it with GET /v1/jobs/{job.id}")

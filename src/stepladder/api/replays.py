@@ -1,0 +1,150 @@
+"""Routes: a job's answers judged again, and new jobs that go on from an earlier one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.body import read_json, shaped
+from stepladder.api.jobs import Key
+from stepladder.api.orders import known, submission_key, unless_taken
+from stepladder.api.parts import Wired, Writer, lacking
+from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
+from stepladder.api.shapes import Job, Replayed
+from stepladder.api.specification import answered, problems, takes
+from stepladder.api.views import finding_more, job_json
+from stepladder.judge.revalidate import told
+from stepladder.models.records import Retired
+from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.pointer import pointer
+from stepladder.schemas.replay import Mode
+from stepladder.services.replays import Wanted
+from stepladder.workflows.replay import Refused
+
+if TYPE_CHECKING:
+    from stepladder.api.parts import Parts
+    from stepladder.models.records import Submitted
+
+router = APIRouter(prefix="/v1", tags=["replays"])
+
+MOST_CHANGES = 100
+Path = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class ReplayOrder(BaseModel):
+    """What is to be done again.
+
+    `revalidate` judges the stored answers, by the same document or a changed one, and writes nothing. `resume` goes on
+    where a failed or cancelled job stopped. `fork` goes on from any turn, or begins anew, by a changed document.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {"mode": "fork", "from_turn": 2, "set": {"states.bill.sampling.temperature": 0.2}}
+        },
+    )
+
+    mode: Literal["revalidate", "resume", "fork"]
+    from_turn: int | None = Field(
+        None, ge=1, le=2**31 - 1, description="asked again, with all before it taken over; else where the job failed"
+    )
+    changes: dict[Path, Any] = Field(
+        default_factory=dict,
+        alias="set",
+        max_length=MOST_CHANGES,
+        description="values by dotted paths into the document, null takes one out; `version` names another version",
+    )
+    input: Any = Field(None, description="of the new job, in place of the old one's; from the beginning alone")
+
+    @model_validator(mode="after")
+    def _whole(self) -> ReplayOrder:
+        if self.mode == "revalidate" and (self.from_turn is not None or "input" in self.model_fields_set):
+            raise ValueError("revalidate judges every answer as it was given, and takes neither from_turn nor input")
+        return self
+
+    def wanted(self) -> Wanted:
+        given = (self.input,) if "input" in self.model_fields_set else ()
+        return Wanted(Mode(self.mode), self.from_turn, self.changes, given)
+
+
+@router.post(
+    "/jobs/{job_id}/replays",
+    status_code=202,
+    openapi_extra=takes(ReplayOrder),
+    responses={
+        202: answered(Job, "The new job is written and due"),
+        200: answered(Replayed, "Judged again; or the key and the body came before: the same job"),
+        **problems(404, 409, body=True),
+    },
+)
+async def replay_job(
+    request: Request, job_id: UUID, parts: Wired, principal: Writer, idempotency_key: Key = None
+) -> JsonAnswer:
+    """Judge a job's answers again, or go on from one of its turns as a new job."""
+    body = await read_json(request)
+    wanted = shaped(ReplayOrder, body).wanted()
+    if wanted.mode is Mode.REVALIDATE:
+        return await _revalidated(parts, job_id, wanted)
+    key = submission_key(principal, idempotency_key, f"replays/{job_id}", body)
+    done = await known(parts, key)
+    if done is not None:
+        return await _written(parts, done, ())
+    try:
+        prepared = await parts.replays.prepared(job_id, wanted, principal, datetime.now(UTC))
+    except BadDocumentError as error:
+        raise lacking(f"the workflow of job {job_id}", error) from None
+    if prepared is None:
+        raise _no_job(job_id)
+    if isinstance(prepared, Refused):
+        raise refusal(prepared)
+    await parts.replays.keep(prepared.course, wanted.changes)
+    found = await parts.store.submit_many([prepared.new], key)
+    written = None if isinstance(found, Retired) else unless_taken(found)
+    if written is None:
+        raise LookupError(f"the replay of job {job_id} was not written")
+    if not written.again:
+        await parts.ring([prepared.new.job.id])
+    misfits = [{"turn": turn, "pointer": one.pointer, "reason": one.reason} for turn, one in prepared.misfits]
+    return await _written(parts, written, misfits)
+
+
+async def _revalidated(parts: Parts, job_id: UUID, wanted: Wanted) -> JsonAnswer:
+    try:
+        found = await parts.replays.revalidated(job_id, wanted.changes)
+    except BadDocumentError as error:
+        raise lacking(f"the workflow of job {job_id}", error) from None
+    if found is None:
+        raise _no_job(job_id)
+    if isinstance(found, Refused):
+        raise refusal(found)
+    changed = sum(one.changed for one in found)
+    return JsonAnswer({"attempts": [told(one) for one in found], "changed": changed}, 200)
+
+
+async def _written(parts: Parts, done: Submitted, misfits: Any) -> JsonAnswer:
+    [job] = await parts.reads.overviews(done.job_ids)
+    headers = {"Location": f"/v1/jobs/{job.id}"}
+    return JsonAnswer(job_json(job) | {"misfits": list(misfits)}, 200 if done.again else 202, headers)
+
+
+def _no_job(job_id: UUID) -> ProblemError:
+    return not_found(f"job {job_id}", "list the jobs with GET /v1/jobs")
+
+
+def refusal(refused: Refused) -> ProblemError:
+    """A replay that cannot be: because of the job, or because of what is asked."""
+    if refused.field is None:
+        return ProblemError(409, "cannot-replay", refused.reason, remedy=refused.remedy)
+    at = pointer([refused.field])
+    mistakes = [
+        Mistake(found.message, at, more=finding_more(found) | {"document_pointer": found.pointer})
+        for found in refused.findings
+    ]
+    return invalid(refused.reason, mistakes or [Mistake(refused.reason, at)], refused.remedy)

@@ -1,0 +1,91 @@
+"""The route by which a person says whether a tool took effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.body import read_json, shaped
+from stepladder.api.jobs import with_wait
+from stepladder.api.parts import Settler, Wired
+from stepladder.api.problems import ProblemError, invalid, mistakes_of
+from stepladder.api.shapes import Job
+from stepladder.api.specification import answered, problems, takes
+from stepladder.models.records import Settling
+from stepladder.schemas.finding import BadDocumentError
+from stepladder.services.settlement import Misfit, NotKept, settle
+from stepladder.workflows.step import Settled
+
+if TYPE_CHECKING:
+    from stepladder.api.parts import Parts
+    from stepladder.models.reads import Overview
+
+router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
+
+
+class Settlement(BaseModel):
+    """Whether a tool took effect. With `done` goes the `result` that it would have returned, null included.
+
+    `key` is the idempotency key of the call that is meant; without it, it is the one that the job waits for.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"done": True, "result": {"receipt": "R-4711"}}}
+    )
+
+    done: bool
+    result: Any = None
+    key: str | None = Field(None, min_length=1, max_length=200)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Settlement:
+        if self.done and "result" not in self.model_fields_set:
+            raise ValueError("what took effect has a `result`, as the tool would have returned it; null is one")
+        if not self.done and "result" in self.model_fields_set:
+            raise ValueError("what did not take effect has no `result`")
+        return self
+
+
+@router.post(
+    "/settle",
+    status_code=202,
+    openapi_extra=takes(Settlement),
+    responses={
+        202: answered(Job, "It is kept, and the job goes on; the job as it stands"),
+        200: answered(Job, "The same was said before"),
+        **problems(404, 409, body=True),
+    },
+)
+async def settle_job(request: Request, job_id: UUID, parts: Wired, principal: Settler) -> JsonAnswer:
+    """Say whether an irreversible tool took effect, where its worker died or did not hear of it in time."""
+    asked = shaped(Settlement, await read_json(request))
+    job = await parts.job(job_id)
+    said = Settled(asked.done, asked.result, principal.name)
+    try:
+        found = await settle(parts.store, parts.reads, parts.machines, job, said, asked.key)
+    except BadDocumentError:
+        await parts.machine(job.workflow, job.version, job.variant)  # which says what this server lacks
+        raise
+    match found:
+        case Misfit(tool, violations):
+            mistakes = mistakes_of(violations, "/result")
+            remedy = "send the result as the tool would have returned it; nothing was kept"
+            raise invalid(f"the result is none that {tool} returns", mistakes, remedy)
+        case NotKept(settling, reason):
+            kind = "settled-otherwise" if settling is Settling.CONTRADICTED else "not-asked"
+            raise ProblemError(409, kind, f"job {job_id}: {reason}", remedy=_see(job_id))
+        case Settling.ACCEPTED:
+            await parts.ring_job(job)
+    return await _as_it_stands(parts, job, 202 if found is Settling.ACCEPTED else 200)
+
+
+async def _as_it_stands(parts: Parts, job: Overview, status: int) -> JsonAnswer:
+    return JsonAnswer(await with_wait(parts, await parts.job(job.id)), status)
+
+
+def _see(job_id: UUID) -> str:
+    return f"nothing was kept; see what the job waits for with GET /v1/jobs/{job_id}"

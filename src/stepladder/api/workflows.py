@@ -1,0 +1,180 @@
+"""Routes: publish a workflow, see what is published, and pause or retire it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+
+from stepladder.api.answers import JsonAnswer
+from stepladder.api.body import JSON_TYPES, UNSAID, media_type, read_body
+from stepladder.api.parts import Parts, Publisher, Reader, Wired
+from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
+from stepladder.api.servershapes import Document, Publication, Workflows
+from stepladder.api.specification import answered, problems
+from stepladder.api.views import finding_json, finding_more, version_json
+from stepladder.lint.check import check_document
+from stepladder.lint.confirm import nobody_else
+from stepladder.models import versions
+from stepladder.models.records import Publication as Published
+from stepladder.models.records import Receipt
+from stepladder.runner.machines import output_schemas
+
+if TYPE_CHECKING:
+    from stepladder.schemas.finding import Finding
+
+router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
+
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
+EXAMPLE = """\
+name: usage-bill
+version: 1
+input: {type: object, properties: {hours: {type: integer, minimum: 0, maximum: 1000}}, required: [hours]}
+start: bill
+states:
+  bill:
+    ask: "{{ input.hours }} hours at 3 dollars. Give the total."
+    output:
+      type: object
+      properties: {total: {type: integer, minimum: 0, maximum: 3000}}
+      required: [total]
+      additionalProperties: false
+    rules:
+      - {id: arithmetic, check: "output.total == input.hours * 3", pointer: /total, reason: "must be hours times 3"}
+    next: done
+  done: {end: succeeded, result: {total: "turns.bill.total"}}
+"""
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/yaml": {"schema": {"type": "string"}, "example": EXAMPLE},
+            "application/json": {"schema": {"type": "object"}},
+        },
+    }
+}
+
+Name = Annotated[str, Path(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)]
+Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    openapi_extra=BODY,
+    responses={
+        201: answered(Publication, "Published"),
+        200: answered(Publication, "Published already, with the same definition"),
+        **problems(409, body=True),
+    },
+)
+async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> JsonAnswer:
+    """Publish a version of a workflow, YAML 1.2 or JSON. A published version never changes."""
+    text = await _text(request)
+    compiled = await asyncio.to_thread(check_document, text, parts.machines.kit)
+    machine = compiled.machine
+    if machine is None:
+        raise _rejected(compiled.errors)
+    published = await parts.store.publish(machine.name, machine.version, machine.hash, machine.document.definition())
+    if published is Published.DEFINITION_CHANGED:
+        detail = f"workflow {machine.name} {machine.version} is published with another definition"
+        remedy = f"a published version never changes: write version {machine.version + 1}"
+        mistakes = [Mistake("this version is taken", "/version")]
+        raise ProblemError(409, "definition-changed", detail, mistakes=mistakes, remedy=remedy)
+    await parts.store.keep_schemas(output_schemas(machine))
+    row = await parts.store.workflow(machine.name, machine.version)
+    if row is None:
+        raise LookupError(f"workflow {machine.name} {machine.version} has vanished from the store")
+    found = compiled.findings if parts.access.wants_key else (*compiled.findings, *nobody_else(machine.document))
+    answer = version_json(row) | {"warnings": [finding_json(finding) for finding in found]}
+    location = {"Location": f"/v1/workflows/{machine.name}/{machine.version}"}
+    return JsonAnswer(answer, 201 if published is Published.PUBLISHED else 200, location)
+
+
+@router.get("", responses={200: answered(Workflows, "Every version, by name and version"), **problems()})
+async def list_workflows(parts: Wired, _: Reader) -> JsonAnswer:
+    """Every published version."""
+    return JsonAnswer({"workflows": [version_json(version) for version in await parts.reads.workflows()]})
+
+
+SWITCHED = {
+    202: answered(Workflows, "Done; the versions that were meant, as they stand"),
+    200: answered(Workflows, "It was so already"),
+    **problems(404),
+}
+
+
+@router.post("/{name}/pause", status_code=202, responses=SWITCHED)
+async def pause_workflow(name: Name, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """Let nobody go on with any job of the workflow, of versions to come as well. New jobs are taken in, and wait.
+
+    What is under way comes to its end, an attempt or a tool; deadlines stand still.
+    """
+    return await _switched(parts, name, None, await versions.pause(parts.store, name, None, principal.name))
+
+
+@router.post("/{name}/unpause", status_code=202, responses=SWITCHED)
+async def unpause_workflow(name: Name, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """Let the jobs of all its versions go on where they were."""
+    return await _switched(parts, name, None, await versions.unpause(parts.store, name, None, principal.name))
+
+
+@router.post("/{name}/{version}/pause", status_code=202, responses=SWITCHED)
+async def pause_version(name: Name, version: Version, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """The same for the jobs of one version."""
+    return await _switched(parts, name, version, await versions.pause(parts.store, name, version, principal.name))
+
+
+@router.post("/{name}/{version}/unpause", status_code=202, responses=SWITCHED)
+async def unpause_version(name: Name, version: Version, parts: Wired, principal: Publisher) -> JsonAnswer:
+    """Let the jobs of one version go on where they were."""
+    return await _switched(parts, name, version, await versions.unpause(parts.store, name, version, principal.name))
+
+
+@router.post("/{name}/{version}/retire", status_code=202, responses=SWITCHED)
+async def retire_version(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+    """Take no new jobs of the version. Those that there are go on, and stay on it."""
+    return await _switched(parts, name, version, await versions.retire(parts.store, name, version))
+
+
+@router.post("/{name}/{version}/unretire", status_code=202, responses=SWITCHED)
+async def unretire_version(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+    """Take new jobs of the version again."""
+    return await _switched(parts, name, version, await versions.retire(parts.store, name, version, retired=False))
+
+
+async def _switched(parts: Parts, name: str, version: int | None, receipt: Receipt) -> JsonAnswer:
+    if receipt is Receipt.UNKNOWN:
+        what = f"workflow {name}" if version is None else f"workflow {name} {version}"
+        raise not_found(what, "list what is published with GET /v1/workflows")
+    meant = [one for one in await parts.reads.workflows() if one.name == name and version in (None, one.version)]
+    return JsonAnswer({"workflows": [version_json(one) for one in meant]}, 202 if receipt is Receipt.ACCEPTED else 200)
+
+
+@router.get("/{name}/{version}", responses={200: answered(Document, "The version and its definition"), **problems(404)})
+async def get_workflow(name: Name, version: Version, parts: Wired, _: Reader) -> JsonAnswer:
+    """One version with its definition, without what merely repeats a default."""
+    row = await parts.store.workflow(name, version)
+    if row is None:
+        raise not_found(f"workflow {name} {version}", "list what is published with GET /v1/workflows")
+    return JsonAnswer(version_json(row) | {"document": row.document})
+
+
+async def _text(request: Request) -> str:
+    kind = media_type(request)
+    if kind not in YAML_TYPES + JSON_TYPES + UNSAID and not kind.endswith(("+json", "+yaml")):
+        detail, remedy = f"the body is {kind}", "send YAML as application/yaml, or JSON as application/json"
+        raise ProblemError(415, "unsupported-media-type", detail, remedy=remedy)
+    body = await read_body(request)
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        mistakes = [Mistake(f"byte {error.start} is no character in UTF-8")]
+        raise ProblemError(400, "bad-text", "the document is no UTF-8 text", mistakes=mistakes) from None
+
+
+def _rejected(findings: tuple[Finding, ...]) -> ProblemError:
+    mistakes = [Mistake(finding.message, finding.pointer, more=finding_more(finding)) for finding in findings]
+    count = f"{len(findings)} error" + ("" if len(findings) == 1 else "s")
+    return invalid(f"the workflow document has {count}", mistakes, "mend them; nothing was published")

@@ -1,0 +1,85 @@
+"""``stepladder export``: stored answers with their verdicts, as lines that ``stepladder judge --expect`` reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepladder.cli.arguments import parse_where
+from stepladder.cli.output import console, escape
+from stepladder.wiring.settings import load_settings
+
+if TYPE_CHECKING:
+    from stepladder.cli.desk import Desk
+    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.tool import Kit
+
+
+def export(
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="of jobs like that; may be repeated")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="of no more jobs than this, the newest first")] = None,
+    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
+) -> None:
+    """Write stored answers to standard output, one a line, each with what it is judged by and its verdict.
+
+    Judge them anywhere: stepladder judge FILE.jsonl --expect
+    """
+    from stepladder.cli.desk import at_desk
+    from stepladder.cli.revalidate import filter_typed
+    from stepladder.wiring.app import kit_of
+
+    settings = load_settings(app=app)
+    kit = kit_of(settings)
+    wanted = filter_typed(parse_where(where or []))
+    written, left_out = at_desk(settings, lambda desk: _export(desk, kit, wanted, limit))
+    out = console(error=True)
+    out.print(f"{written:,} answers written; judge them: stepladder judge FILE.jsonl --expect", style="dim")
+    for reason, times in left_out.most_common():
+        out.print(f"{times:,} left out: {escape(_REASONS.get(reason, reason))}")
+
+
+async def _export(desk: Desk, kit: Kit, wanted: JobFilter, limit: int | None) -> tuple[int, Counter[str]]:
+    from stepladder.judge.exported import exported
+    from stepladder.models.answers import memories, pages
+    from stepladder.runner.machines import Machines
+    from stepladder.schemas.finding import BadDocumentError
+    from stepladder.services.revalidation import up_to
+
+    machines = Machines(desk.store, kit)
+    written, left_out = 0, Counter[str]()
+    async for page in up_to(pages(desk.store.database, wanted), limit):
+        for memory in await memories(desk.store.database, page, answers=True):
+            try:
+                machine = await machines.get(memory.workflow, memory.version, memory.variant)
+            except BadDocumentError:
+                left_out["missing_tools"] += len(memory.answers)
+                continue
+            for line in exported(machine, memory.job, memory.answers):
+                if isinstance(line, str):
+                    left_out[line] += 1
+                    continue
+                sys.stdout.write(json.dumps(line, default=_plain) + "\n")  # ASCII: whatever stands in an answer
+                written += 1
+    sys.stdout.flush()
+    return written, left_out
+
+
+def _plain(value: object) -> object:
+    from collections.abc import Mapping
+
+    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload] # JSON's two kinds
+
+
+_REASONS = {
+    "broken_off": "no answer came that the ladder could judge",
+    "gone": "their bytes went by retention",
+    "no_state": "the workflow asks nothing in their state",
+    "unique": "elements of a list that must be unlike each other, which no line can say",
+    "missing_tools": "this process lacks the tools or rules of their workflow: name them with --app",
+}

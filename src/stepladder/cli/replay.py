@@ -1,0 +1,204 @@
+"""``stepladder replay``: answers judged again, or new jobs that go on from earlier ones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, parse_where
+from stepladder.cli.output import console, escape, say_json
+from stepladder.schemas.errors import BadInputError
+from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.replay import Mode
+from stepladder.wiring.settings import load_settings
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from stepladder.cli.desk import Desk
+    from stepladder.models.reads import Overview
+    from stepladder.schemas.jsontypes import JsonObject
+    from stepladder.schemas.tool import Kit
+    from stepladder.services.replays import Prepared, Replays, Wanted
+    from stepladder.wiring.settings import Settings
+    from stepladder.workflows.replay import Refused
+
+TEXT = 2**31 - 1
+
+
+def replay(
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="the job's id; or --where for many")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="judge again, go on, or go on otherwise")] = None,
+    from_turn: Annotated[
+        int | None, typer.Option(min=1, max=TEXT, help="asked again, all before it taken over")
+    ] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change the document, or version=N")
+    ] = None,
+    document: Annotated[
+        str | None, typer.Option("--with", metavar="DOC", help="revalidate: judge by this document")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="all jobs like that; may be repeated")
+    ] = None,
+    value: Annotated[str | None, typer.Option("--input", metavar="JSON|@FILE", help="fork: another input")] = None,
+    key: Annotated[str | None, typer.Option("--idempotency-key", help="the same key again gives the same job")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="follow the new job until it ends")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="of --where: say what it would do and take")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="of --where: do not ask before it is done")] = False,
+    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="of --where: replays that run at once")] = 10,
+    follow: Annotated[str | None, typer.Option(metavar="ORDER", help="how far --where has come")] = None,
+    stop: Annotated[str | None, typer.Option(metavar="ORDER", help="begin no more replays of it")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="of --where: no more jobs than this")] = None,
+    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+) -> None:
+    """Judge stored answers again (revalidate), go on from where a job failed (resume), or from any turn (fork).
+
+    Revalidate asks no engine and writes nothing; its exit code is 1 if a verdict is another now.
+    """
+    from stepladder.cli import bulk
+    from stepladder.cli.revalidate import revalidate_many
+    from stepladder.services.replays import Wanted
+    from stepladder.wiring.app import kit_of
+
+    settings = load_settings(app=app)
+    if stop is not None or follow is not None:
+        bulk.stop(settings, stop, as_json=as_json) if stop else bulk.follow(settings, follow or "", as_json=as_json)
+        return
+    if mode is None:
+        raise BadInputError("say what is to be done", remedy="--mode revalidate, --mode resume or --mode fork")
+    if (job is None) == (not where):
+        raise BadInputError("name one job, or many with --where", remedy="stepladder replay JOB, or --where KEY=VALUE")
+    given = () if value is None else (parse_json(value, "--input"),)
+    wanted = Wanted(mode, from_turn, parse_changes(changes or []), given)
+    if mode is Mode.REVALIDATE:
+        _only_judges(wanted, document, wait=wait)
+        jobs = parse_job_id(job) if job is not None else parse_where(where or [])
+        revalidate_many(settings, jobs, wanted.changes, document, limit, as_json=as_json)
+        return
+    if document is not None:
+        raise BadInputError("--with judges stored answers", remedy="publish DOC, and fork with --set version=N")
+    if job is None:
+        flags = {"dry_run": dry_run, "yes": yes, "wait": wait, "as_json": as_json}
+        bulk.replay_many(settings, parse_where(where or []), wanted, concurrency, key, **flags)
+        return
+    if dry_run:
+        raise BadInputError("--dry-run is for --where", remedy="one job: leave it out, or cancel the new job")
+    job_id = parse_job_id(job)
+    kit = kit_of(settings)
+    new, prepared = at_desk_begin(settings, kit, job_id, wanted, key)
+    _say(settings, job_id, new, prepared, wait=wait, as_json=as_json)
+
+
+def _only_judges(wanted: Wanted, document: str | None, *, wait: bool) -> None:
+    if wanted.from_turn is not None or wanted.input or wait:
+        flag = "--from-turn" if wanted.from_turn is not None else "--input" if wanted.input else "--wait"
+        raise BadInputError(f"revalidate judges every answer as it was given: no {flag}", remedy="leave it out")
+    if document is not None and wanted.changes:
+        raise BadInputError("--with and --set exclude each other", remedy="write the changes into the document")
+
+
+def at_desk_begin(
+    settings: Settings, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
+) -> tuple[Overview, Prepared | None]:
+    """Writes the new job, or finds the one that was written under the key before."""
+    from stepladder.cli.desk import at_desk
+
+    return at_desk(settings, lambda desk: _begin(desk, kit, job_id, wanted, key))
+
+
+async def _begin(
+    desk: Desk, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
+) -> tuple[Overview, Prepared | None]:
+    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.models.records import KeyTaken, SubmissionKey, Submitted
+    from stepladder.schemas.actor import LOCAL
+    from stepladder.schemas.canonical import content_hash
+    from stepladder.workflows.replay import Refused
+
+    body: JsonObject = {
+        "mode": wanted.mode.value,
+        **({} if wanted.from_turn is None else {"from_turn": wanted.from_turn}),
+        **({"set": wanted.changes} if wanted.changes else {}),
+        **({"input": wanted.input[0]} if wanted.input else {}),
+    }
+    submission = None
+    if key is not None:  # the same as over HTTP: the same key leads to the same job there
+        submission = SubmissionKey(PRINCIPAL, key, content_hash([f"replays/{job_id}", body]))
+        known = await desk.store.submitted(submission)
+        if isinstance(known, KeyTaken):
+            raise _taken(key)
+        if known is not None:
+            return await desk.job(known.job_ids[0]), None
+    replays = replays_of(desk, kit)
+    prepared = await replays.prepared(job_id, wanted, LOCAL, datetime.now(UTC))
+    if prepared is None:
+        await desk.job(job_id)  # which says so
+        raise LookupError(f"job {job_id} has vanished from the store")
+    if isinstance(prepared, Refused):
+        raise refusal(prepared)
+    await replays.keep(prepared.course, wanted.changes)
+    written = await desk.store.submit_many([prepared.new], submission)
+    if isinstance(written, KeyTaken):
+        raise _taken(key or "")
+    if not isinstance(written, Submitted):
+        raise LookupError(f"the replay of job {job_id} was not written")
+    if not written.again:
+        await desk.ring(prepared.new.job.id)
+    return await desk.job(written.job_ids[0]), prepared
+
+
+def replays_of(desk: Desk, kit: Kit) -> Replays:
+    from stepladder.runner.machines import Machines
+    from stepladder.services.replays import Replays
+
+    return Replays(desk.store.database, desk.store, Machines(desk.store, kit))
+
+
+def refusal(refused: Refused) -> BadInputError:
+    """A replay that cannot be, as the command says it."""
+    if refused.findings:
+        return BadDocumentError("the changed document", refused.findings)
+    return BadInputError(refused.reason, remedy=refused.remedy)
+
+
+def _taken(key: str) -> BadInputError:
+    message = f"the idempotency key {key!r} is taken by a submission of something else"
+    return BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
+
+
+def _say(settings: Settings, old: UUID, new: Overview, prepared: Prepared | None, *, wait: bool, as_json: bool) -> None:
+    from stepladder.cli.view import job_json
+
+    if not as_json or wait:
+        for line in _told(old, prepared):
+            console(error=True).print(escape(line), style="dim")
+    if wait:
+        from stepladder.cli.watch import see_to_the_end
+
+        see_to_the_end(settings, new.id, as_json=as_json)
+    if as_json:
+        say_json(job_json(new))
+        return
+    console().print(str(new.id))
+    console(error=True).print(f"watch it: stepladder watch {new.id}", style="dim")
+
+
+def _told(old: UUID, prepared: Prepared | None) -> list[str]:
+    """What the new job begins with."""
+    if prepared is None:
+        return ["this key was used before: the same job"]
+    job = prepared.new.job
+    if job.state is None:
+        return [f"begins anew with the input of job {old}"]
+    turns = job.turn_count
+    others = len(job.visits) - turns
+    taken = f"{turns} turn{'' if turns == 1 else 's'} and {others} other visit{'' if others == 1 else 's'}"
+    lines = [f"goes on in state {job.state}, at turn {prepared.from_turn}; {taken} taken over from job {old}"]
+    return lines + [
+        f"turn {turn} as it was taken over breaks its schema now: {one.pointer or '/'} {one.reason}"
+        for turn, one in prepared.misfits[:5]
+    ]

@@ -1,0 +1,178 @@
+"""``stepladder replay --mode revalidate``: the report on answers that were judged again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import typer
+
+from stepladder.cli.output import Exit, console, escape, say_json, shorten
+from stepladder.schemas.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from stepladder.cli.desk import Desk
+    from stepladder.judge.drift import Drift
+    from stepladder.judge.revalidate import Rejudged
+    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.tool import Kit
+    from stepladder.services.revalidation import By
+    from stepladder.wiring.settings import Settings
+
+KINDS = {
+    "rejected": "accepted then, rejected now",
+    "accepted": "rejected then, accepted now",
+    "otherwise": "rejected both times, and otherwise now",
+}
+MOST_JOBS = 10
+
+
+def revalidate_many(
+    settings: Settings,
+    jobs: UUID | Mapping[str, Json],
+    changes: JsonObject,
+    document: str | None,
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Judges one job, or all that a filter finds, and ends with exit code 1 if a verdict is another now."""
+    from stepladder.cli.desk import at_desk
+    from stepladder.services.revalidation import By
+    from stepladder.wiring.app import kit_of, load_machine
+
+    kit = kit_of(settings, document)
+    by = By(None if document is None else load_machine(document, kit)[0], changes)
+    if isinstance(jobs, UUID):
+        found = at_desk(settings, lambda desk: _one(desk, kit, jobs, by))
+        raise typer.Exit(_tell_one(jobs, found, as_json=as_json))
+    wanted = filter_typed(jobs)
+    drift, seconds = at_desk(settings, lambda desk: _many(desk, kit, wanted, by, limit))
+    if as_json:
+        say_json(drift.as_json() | {"seconds": round(seconds, 3)})
+    else:
+        tell(console(), drift, seconds)
+    raise typer.Exit(Exit.FAILED if drift.total else Exit.DONE)
+
+
+def filter_typed(where: Mapping[str, Json]) -> JobFilter:
+    """What ``--where`` says. Raises ``BadInputError``."""
+    from stepladder.models.where import WhereError, filter_of
+
+    try:
+        return filter_of(where)
+    except WhereError as error:
+        raise BadInputError(f"--where: {error}", remedy="write --where status=failed --where workflow=NAME") from None
+
+
+async def _one(desk: Desk, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudged, ...]:
+    from stepladder.cli.replay import refusal, replays_of
+    from stepladder.workflows.replay import Refused
+
+    found = await replays_of(desk, kit).revalidated(job_id, by.changes or {}, by.machine)
+    if found is None:
+        await desk.job(job_id)  # which says so
+        raise LookupError(f"job {job_id} has vanished from the store")
+    if isinstance(found, Refused):
+        raise refusal(found)
+    return found
+
+
+async def _many(desk: Desk, kit: Kit, wanted: JobFilter, by: By, limit: int | None) -> tuple[Drift, float]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from stepladder.cli.replay import replays_of
+    from stepladder.models.answers import count
+    from stepladder.services.revalidation import Revalidation
+
+    total = await count(desk.store.database, wanted)
+    total = total if limit is None else min(total, limit)
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs, {task.fields[rate]}"))
+    began = time.monotonic()
+    with Progress(*columns, console=console(error=True), transient=True) as progress:
+        task = progress.add_task("", total=total, rate="")
+
+        def seen(drift: Drift) -> None:
+            progress.update(task, completed=drift.jobs_seen + drift.skipped.total(), rate=_rate(drift, began))
+
+        drift = await Revalidation(desk.store, replays_of(desk, kit), by, seen).of(wanted, limit)
+    return drift, time.monotonic() - began
+
+
+def _rate(drift: Drift, began: float) -> str:
+    return f"{drift.judged / max(time.monotonic() - began, 1e-9):,.0f} attempts/s"
+
+
+def _tell_one(job_id: UUID, found: tuple[Rejudged, ...], *, as_json: bool) -> int:
+    from stepladder.judge.revalidate import told
+
+    changed = sum(one.changed for one in found)
+    if as_json:
+        say_json({"attempts": [told(one) for one in found], "changed": changed})
+        return Exit.FAILED if changed else Exit.DONE
+    out = console()
+    for one in found:
+        place = f"turn {one.turn} {one.state}, attempt {one.attempt}"
+        if one.now is None:
+            out.print(f"  {escape(place)}: {_word(told(one), 'was')}, not judged again ([dim]{one.why}[/])")
+        elif one.changed:
+            out.print(f"  {escape(place)}: {_word(told(one), 'was')} -> [bold yellow]{_word(told(one), 'now')}[/]")
+            for error in one.now.errors[:3] or one.was.errors[:3]:
+                text = f"{error.pointer or '/'}: {error.reason}"
+                out.print(f"      {escape(shorten(text, 90))}")
+        else:
+            out.print(f"  {escape(place)}: {_word(told(one), 'was')}, as it was")
+    said = "every verdict is as it was" if not changed else f"{changed} of {len(found)} verdicts are others now"
+    out.print(f"job {job_id}: {said}")
+    return Exit.FAILED if changed else Exit.DONE
+
+
+def _word(shown: Mapping[str, Any], when: str) -> str:
+    cause = shown[f"{when}_cause"]
+    return escape(shorten(f"{shown[when]} ({cause})" if cause else str(shown[when]), 44))
+
+
+def tell(out: Console, drift: Drift, seconds: float) -> None:
+    """The report, within a hundred columns."""
+    rate = drift.judged / max(seconds, 1e-9)
+    out.print(f"{drift.judged:,} attempts of {drift.jobs_seen:,} jobs judged in {seconds:.1f} s: {rate:,.0f} a second")
+    for reason, times in drift.unjudged.most_common():
+        out.print(f"  {times:,} attempts not judged again: {_reason(reason)}")
+    for reason, times in drift.skipped.most_common():
+        out.print(f"  {times:,} jobs passed over: {escape(shorten(_reason(reason), 70))}")
+    if drift.reworded:
+        out.print(f"  {drift.reworded:,} verdicts say the same in other words")
+    if not drift.total:
+        out.print("[green]no drift[/]: every verdict is as it was")
+        return
+    out.print(f"[bold yellow]drift[/]: {drift.total:,} verdicts of {drift.changed_jobs:,} jobs are others now")
+    for change, title in KINDS.items():
+        jobs = drift.jobs[change]  # type: ignore[index] # the words of Change
+        if not jobs:
+            continue
+        out.print(f"\n{title}: {drift.changed[change]:,} attempts of {len(jobs):,} jobs")  # type: ignore[index] # as above
+        for one in drift.examples[change]:  # type: ignore[index] # as above
+            place = f"turn {one['turn']} {shorten(one['state'], 20)}, attempt {one['attempt']}"
+            out.print(f"  {one['job']} {escape(place)}")
+            out.print(f"    {_word(one, 'was')} -> {_word(one, 'now')}")
+            for error in (one.get("now_errors") or one.get("was_errors") or [])[:1]:
+                text = f"{error['pointer'] or '/'}: {error['reason']}"
+                out.print(f"    {escape(shorten(text, 90))}")
+        if len(jobs) > len(drift.examples[change]):  # type: ignore[index] # as above
+            out.print("  and more: --json lists every job")
+
+
+def _reason(reason: str) -> str:
+    known = {
+        "broken_off": "no answer came that the ladder could judge",
+        "gone": "their bytes went by retention",
+        "no_state": "the workflow asks nothing in their state",
+        "other_workflow": "they are of another workflow than the document",
+    }
+    return known.get(reason, reason)

@@ -1,0 +1,1 @@
+"""Stored answers judged again: specimens, revalidation, drift. Pure."""

@@ -1,0 +1,120 @@
+"""Of which kinds a value can be by its schema, wherever in the schema that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stepladder.lint.audit.vocabulary import TEXT
+from stepladder.validation.subschemas import Path, Subschemas, children, references
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stepladder.lint.audit.vocabulary import Kinds
+    from stepladder.schemas.jsontypes import Json
+
+IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
+"""Schemas under these keywords speak of the very value that their parent speaks of."""
+DEEPEST = 200  # references and branches inside each other, of Python's 1,000 frames; people nest three or four
+
+
+def own_kinds(schema: Json) -> Kinds:
+    """What the keyword ``type`` says; empty where it is missing."""
+    named = schema.get("type") if isinstance(schema, Mapping) else None
+    if isinstance(named, str):
+        return frozenset({named})
+    return frozenset(kind for kind in named if isinstance(kind, str)) if isinstance(named, list) else frozenset()
+
+
+def kind_of(value: Any) -> str:
+    """The narrowest kind of a JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case str():
+            return "string"
+        case Mapping():
+            return "object"
+        case _:
+            return "array"
+
+
+def values_of(schema: Json) -> list[Any] | None:
+    """The values that ``const`` or ``enum`` list, or None."""
+    if not isinstance(schema, Mapping):
+        return None
+    if "const" in schema:
+        return [schema["const"]]
+    listed = schema.get("enum")
+    return listed if isinstance(listed, list) else None
+
+
+@dataclass
+class KindReader:
+    """Reads the kinds of every schema in ``subschemas``; None where any kind can be."""
+
+    subschemas: Subschemas
+    _known: dict[Path, Kinds | None] = field(default_factory=dict)
+
+    def of(self, path: Path) -> Kinds | None:
+        """By the schema itself, by what it refers to, or by what the schema around it says of the same value."""
+        while True:
+            found = self._own(path, 0)
+            if found is not None:
+                return found
+            if path and path[-1] == "propertyNames" and path[:-1] in self.subschemas.by_path:
+                return TEXT
+            above = self._parent(path)
+            if above is None:
+                return None
+            path = above
+
+    def _parent(self, path: Path) -> Path | None:
+        """The schema around this one that speaks of the same value."""
+        for length in (1, 2):
+            step, parent = path[-length:], path[:-length]
+            if len(step) == length and step[0] in IN_PLACE and parent in self.subschemas.by_path:
+                return parent
+        return None
+
+    def _own(self, path: Path, depth: int) -> Kinds | None:
+        if path not in self._known:
+            self._known[path] = None  # what a reference finds that comes back to itself
+            self._known[path] = self._read(path, depth) if depth < DEEPEST else None
+        return self._known[path]
+
+    def _read(self, path: Path, depth: int) -> Kinds | None:
+        schema = self.subschemas.by_path.get(path)
+        if not isinstance(schema, Mapping):
+            return None
+        if own := own_kinds(schema):
+            return own
+        if (values := values_of(schema)) is not None:
+            return frozenset(map(kind_of, values))
+        held = [step for step, _ in children(schema)]
+        targets = [self.subschemas.target(reference) for reference in references(schema).values()]
+        together = [target for target in targets if target is not None]
+        together += [path + step for step in held if step[0] == "allOf"]
+        said = [kinds for one in together if (kinds := self._own(one, depth + 1)) is not None]
+        for keyword in ("anyOf", "oneOf"):
+            branches = [self._own(path + step, depth + 1) for step in held if step[0] == keyword]
+            if branches and (either := _either(branches)) is not None:
+                said.append(either)
+        return frozenset.intersection(*said) if said else None
+
+
+def _either(branches: Iterable[Kinds | None]) -> Kinds | None:
+    found: Kinds = frozenset()
+    for kinds in branches:
+        if kinds is None:
+            return None
+        found |= kinds
+    return found

@@ -1,0 +1,110 @@
+"""How many tokens the answers of each turn may take, from samples that fit its schema, and whether its budget holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepladder.lint.instances import Sample, extent
+from stepladder.schemas.finding import Finding, Severity
+from stepladder.schemas.pointer import pointer
+from stepladder.workflows.machine import AskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from stepladder.schemas.document import Workflow
+    from stepladder.workflows.machine import Machine
+
+FACTOR = 2
+"""What is suggested is so many times the largest. Names, numbers and other alphabets take more tokens than the plain
+English of the samples, and under a grammar a model writes line breaks and words in smaller pieces: answers of one with
+135 million parameters took 1.1 to 2.8 times the tokens that its tokenizer makes of the same JSON on one line."""
+END = 1
+"""The token by which a model ends its answer, which counts too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of one turn as texts, to be counted by the tokenizer of ``model`` (None: of the one that is set).
+
+    ``largest`` is None where no answer is the largest; ``endless`` then says where in it and why, see ``Extent``.
+    """
+
+    state: str
+    model: str | None
+    budget: int
+    usual: str | None
+    largest: str | None
+    endless: tuple[tuple[str, str], ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(text for text in (self.usual, self.largest) if text is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """``usual`` and ``largest`` in tokens, the end of the answer included; ``budget`` is what the document gives."""
+
+    state: str
+    budget: int
+    usual: int | None
+    largest: int | None
+    endless: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def suggested(self) -> int | None:
+        """A ``max_completion_tokens`` that cuts off no answer that fits."""
+        return None if self.largest is None else FACTOR * self.largest
+
+
+def answers_of(machine: Machine) -> list[Answers]:
+    """Of every turn, in the document's order."""
+    found: list[Answers] = []
+    for state in machine.states.values():
+        if isinstance(state, AskState):
+            reach = extent(state.schema)
+            texts = _text(reach.usual), _text(reach.largest)
+            found.append(Answers(state.name, state.model, state.max_completion_tokens, *texts, reach.endless))
+    return found
+
+
+def _text(sample: Sample | None) -> str | None:
+    """As models write JSON: on one line, with a space after each comma and colon."""
+    return None if sample is None else json.dumps(sample.value, ensure_ascii=False)
+
+
+def estimate(answers: Answers, tokens: Mapping[str, int]) -> Estimate:
+    """``tokens`` has the count of each text of ``answers``."""
+    usual = None if answers.usual is None else tokens[answers.usual] + END
+    largest = None if answers.largest is None else tokens[answers.largest] + END
+    return Estimate(answers.state, answers.budget, usual, largest, answers.endless)
+
+
+def budget_findings(document: Workflow, estimates: Iterable[Estimate]) -> Iterator[Finding]:
+    """A budget that cuts off what fits is a warning, a schema without end a hint."""
+    for one in estimates:
+        where = _where(document, one.state)
+        if one.largest is not None and one.budget < one.largest:
+            message = (
+                f"an answer that fits may take {one.largest} tokens, and is cut off after {one.budget} "
+                f"(`max_completion_tokens`)"
+            )
+            remedy = f"write `max_completion_tokens: {one.suggested}`, or set closer bounds in the schema"
+            yield Finding("budget_too_small", where, message, remedy, Severity.WARNING)
+        elif one.endless:
+            place, why = one.endless[0]
+            message = f"an answer that fits may take any number of tokens: `{place or '/'}` in it, {why}"
+            remedy = "set bounds in the schema, so that a budget can hold every answer"
+            yield Finding("budget_unbounded", where, message, remedy, Severity.HINT)
+
+
+def _where(document: Workflow, name: str) -> str:
+    """Where the turn's budget is written, or could be."""
+    if getattr(document.states[name], "max_completion_tokens", None) is not None:
+        return pointer(("states", name, "max_completion_tokens"))
+    if document.max_completion_tokens is not None:
+        return "/max_completion_tokens"
+    return pointer(("states", name))

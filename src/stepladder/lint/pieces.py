@@ -1,0 +1,153 @@
+"""The pieces that states are made of: schemas, templates, expressions, rules and tools, checked where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from stepladder.lint.audit.remark import Role
+from stepladder.lint.contradictions import contradictions
+from stepladder.lint.schemas import fault_in
+from stepladder.lint.trial import Tried
+from stepladder.schemas import document as doc
+from stepladder.schemas.finding import Finding
+from stepladder.schemas.pointer import pointer
+from stepladder.validation.expressions import BadExpression, Expression, compile_expression
+from stepladder.validation.schema import BadSchema, Schema, compile_schema
+from stepladder.workflows.names import ROOTS
+from stepladder.workflows.rules import BadRule, compile_rule, unregistered, unusable
+from stepladder.workflows.templates import BadTemplate, Template, compile_template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stepladder.lint.schemas import Audit
+    from stepladder.schemas.tool import Kit, Tool
+    from stepladder.validation.semantic import Rule
+    from stepladder.workflows.machine import Shape
+
+Where: TypeAlias = Sequence[str | int]
+
+KINDS_BY_ROOT: dict[str, tuple[type, ...]] = {
+    "turns": (doc.Ask,),
+    "lists": (doc.Ask,),
+    "tools": (doc.Call,),
+    "calls": (doc.Child,),
+    "errors": (doc.Call, doc.Child),
+    "signals": (doc.Wait,),
+    "visits": (doc.Ask, doc.Call, doc.Wait, doc.Child),
+}
+
+
+def _is_held(root: str, state: doc.State) -> bool:
+    if root == "lists" and isinstance(state, doc.Ask):
+        return state.each is not None
+    return isinstance(state, KINDS_BY_ROOT[root])
+
+
+class Pieces:
+    """Compiles pieces of one document. What is wrong with any goes to ``findings``, and the piece is None."""
+
+    def __init__(self, document: doc.Workflow, kit: Kit, audit: Audit | None = None) -> None:
+        self.document = document
+        self.kit = kit
+        self.audit = audit
+        self.findings: list[Finding] = []
+        self.expressions: list[Tried] = []
+
+    def schema(self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN) -> Schema | None:
+        """The schema that stands in the document at ``where``."""
+        compiled = compile_schema(schema)
+        if isinstance(compiled, BadSchema):
+            self.findings.extend(fault_in(schema, fault, where) for fault in compiled.violations)
+            return None
+        for found in contradictions(schema):
+            self.findings.append(
+                Finding("no_value", pointer(where) + found.pointer, f"this JSON Schema {found.reason}")
+            )
+        if self.audit is not None:
+            self.findings.extend(self.audit.schema(schema, where, role))
+        return compiled
+
+    def joined_schema(self, schema: Mapping[str, Any], where: Where) -> Schema | None:
+        """A schema that stands nowhere in the document, made of what stands around ``where``."""
+        compiled = compile_schema(schema)
+        if isinstance(compiled, BadSchema):
+            for fault in compiled.violations:
+                message = f"the output and the tools' arguments make no schema together: {fault.pointer} {fault.reason}"
+                self.find("bad_schema", where, message, "let references lead to #/$defs/...")
+            return None
+        return compiled
+
+    def arguments(self, tool: Tool, where: Where, role: Role) -> None:
+        """Audits the arguments of a tool that a turn may choose: its model writes them."""
+        if self.audit is not None and not isinstance(compile_schema(tool.parameters), BadSchema):
+            self.findings.extend(self.audit.tool(tool, where, role))
+
+    def template(self, source: str, where: Where, roots: Iterable[str] = ROOTS) -> Template | None:
+        compiled = compile_template(source)
+        if isinstance(compiled, BadTemplate):
+            message = f"this template cannot be used: {compiled.reason} (line {compiled.line} of it)"
+            self.find("bad_template", where, message)
+            return None
+        self._check_names(compiled.names, where, roots)
+        return compiled
+
+    def expression(self, source: str, where: Where, roots: Iterable[str] = ROOTS) -> Expression | None:
+        compiled = compile_expression(source)
+        if isinstance(compiled, BadExpression):
+            self.find("bad_expression", where, unusable(compiled))
+            return None
+        self.expressions.append(Tried(tuple(where), compiled))
+        self._check_names(compiled.names, where, roots)
+        return compiled
+
+    def shape(self, shape: str | Mapping[str, str] | None, where: Where, roots: Iterable[str] = ROOTS) -> Shape | None:
+        if shape is None:
+            return None
+        if isinstance(shape, str):
+            return self.expression(shape, where, roots)
+        expressions = {name: self.expression(source, (*where, name), roots) for name, source in shape.items()}
+        return {name: expression for name, expression in expressions.items() if expression is not None}
+
+    def rules(self, specs: Sequence[doc.RuleSpec], where: Where, roots: Iterable[str] = ROOTS) -> tuple[Rule, ...]:
+        rules: list[Rule] = []
+        seen: set[str] = set()
+        for index, spec in enumerate(specs):
+            place = (*where, index)
+            if spec.id in seen:
+                self.find("rule_twice", (*place, "id"), f"the rule id `{spec.id}` stands twice", "give each its own")
+            seen.add(spec.id)
+            match compile_rule(spec, self.kit):
+                case BadRule(field, code, message, remedy):
+                    self.find(code, (*place, field), message, remedy)
+                case rule:
+                    if rule.check is not None:
+                        self.expressions.append(Tried((*place, "check"), rule.check))
+                        self._check_names(rule.check.names, (*place, "check"), (*roots, "output"))
+                    rules.append(rule)
+        return tuple(rules)
+
+    def tool(self, name: str, where: Where) -> Tool | None:
+        tool = self.kit.tools.get(name)
+        if tool is None:
+            self.find("unknown_tool", where, *unregistered("tool", name, self.kit.tools))
+        return tool
+
+    def _check_names(self, paths: Iterable[tuple[str, ...]], where: Where, roots: Iterable[str]) -> None:
+        """A name that can never be there is a slip of the pen; one that may not be there yet is for run time."""
+        allowed = tuple(roots)
+        for path in sorted(paths):
+            root = path[0]
+            if root not in allowed:
+                self.find(
+                    "unknown_name", where, f"there is no name `{root}` here", f"the names are {', '.join(allowed)}"
+                )
+            elif root in KINDS_BY_ROOT and len(path) > 1:
+                states = [n for n, s in self.document.states.items() if _is_held(root, s)]
+                if path[1] not in states:
+                    message = f"`{root}.{path[1]}` can never be there: `{root}` holds {', '.join(states) or 'nothing'}"
+                    self.find("unknown_name", where, message)
+
+    def find(self, code: str, where: Where, message: str, remedy: str = "") -> None:
+        self.findings.append(Finding(code, pointer(where), message, remedy))

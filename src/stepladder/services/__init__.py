@@ -1,0 +1,1 @@
+"""What people ask of the system, once for every face: publish, submit, signal, settle, replay, compare."""
