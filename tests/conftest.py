@@ -1,4 +1,4 @@
-"""A real PostgreSQL for all tests, and an empty, migrated database of its own for each that asks for one."""
+"""One real PostgreSQL for all tests, and a migrated, empty database for each test that asks for one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = itertools.count(1)
 
 
 class Server:
-    """A PostgreSQL server on which tests may make and drop databases."""
+    """A PostgreSQL server on which tests create and drop databases."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -32,7 +32,7 @@ class Server:
         return make_conninfo(self._url, dbname=database)
 
     def create(self, name: str, template: str = "template0") -> str:
-        """Makes a database, and gives its name on this server."""
+        """Creates a database and returns its name on this server."""
         full = self._prefix + name
         self.execute(f'CREATE DATABASE "{full}" TEMPLATE "{template}"')
         return full
@@ -47,13 +47,18 @@ class Server:
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server of STEPLADDER_TEST_DATABASE_URL, whose user must be allowed to make databases, or one of our own."""
+    """The server of STEPLADDER_TEST_DATABASE_URL, whose user must be allowed to create databases, or an embedded one.
+
+    Parallel test processes share the embedded server: it runs until the last of them leaves.
+    """
     if url := os.environ.get("STEPLADDER_TEST_DATABASE_URL"):
         yield Server(url)
         return
-    with postgres.running(tmp_path_factory.mktemp("home")) as url:
+    folder = tmp_path_factory.getbasetemp()
+    run = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with postgres.running(run / "home") as url:
         server = Server(url)
-        for setting in ("fsync", "full_page_writes"):  # its data need not outlive the machine
+        for setting in ("fsync", "full_page_writes"):  # its data need not survive a crash
             server.execute(f"ALTER SYSTEM SET {setting} = off")
         server.execute("SELECT pg_reload_conf()")
         yield server
@@ -77,7 +82,7 @@ def bare_database_url(postgres_server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(postgres_server: Server, migrated_template: str) -> Iterator[str]:
-    """A database with all tables and nothing in them."""
+    """A database with all tables, all of them empty."""
     name = postgres_server.create(str(next(_numbers)), template=migrated_template)
     yield postgres_server.url_of(name)
     postgres_server.drop(name)

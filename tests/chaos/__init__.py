@@ -1,1 +1,1 @@
-"""Everything killed again and again while jobs run, and an audit of what became of them: ``scripts/chaos``."""
+"""Chaos test: processes are killed while jobs run, and an auditor checks the result. See ``scripts/chaos``."""

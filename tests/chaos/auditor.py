@@ -1,4 +1,4 @@
-"""The auditor: reads the database and the ledgers, and nothing that any other process says of itself."""
+"""The auditor: checks the database against the tools' ledger and the engine's log, and trusts no other process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from chaos.ledger import effects
-from chaos.monkey import AT_THE_ENGINE
+from chaos.monkey import ENGINE_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,13 +49,13 @@ UNION ALL
 SELECT 'an open turn', job_id FROM turns JOIN jobs ON jobs.id = job_id
 WHERE closed_at IS NULL AND finished_at IS NOT NULL
 UNION ALL
-SELECT 'an end said ' || count(*) || ' times', job_id
+SELECT 'ended ' || count(*) || ' times', job_id
 FROM events WHERE kind IN ('job_succeeded', 'job_failed', 'job_cancelled') GROUP BY job_id HAVING count(*) > 1
 UNION ALL
 SELECT 'a child of an ended job', child.id FROM jobs AS child JOIN jobs ON jobs.id = child.parent
 WHERE child.finished_at IS NULL AND jobs.finished_at IS NOT NULL
 """
-# An accepted turn has one valid attempt, its last, and stands in the transcript as one question and one answer.
+# An accepted turn has one valid attempt, its last, and one question and one answer in the transcript.
 DOUBLED = """
 SELECT turns.job_id AS job, turns.ordinal AS turn, 'its attempts' AS what FROM turns JOIN attempts
     ON attempts.job_id = turns.job_id AND attempts.turn = turns.ordinal
@@ -95,13 +95,13 @@ SELECT EXTRACT(epoch FROM min(at) - %(at)s)::float8 AS after_s FROM (
 
 @dataclass
 class Report:
-    """``wrong`` says of each word of ``SUMMARY`` what was found: all of it should be empty."""
+    """``wrong`` maps each word of ``SUMMARY`` to the violations found; all must be empty."""
 
     wrong: dict[str, list[str]] = field(default_factory=lambda: {word: [] for word in SUMMARY})
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
-    unheard: Counter[str] = field(default_factory=Counter)
-    """Answers that the engine sent to the end and that nobody kept, by the fault that hit their jobs last."""
+    discarded: Counter[str] = field(default_factory=Counter)
+    """Answers that the engine sent completely and no worker stored, by the last fault that hit the job."""
     outcomes: Counter[str] = field(default_factory=Counter)
     effects: Counter[str] = field(default_factory=Counter)
     recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -111,7 +111,7 @@ class Report:
         return not any(self.wrong.values())
 
     def recovery_of(self, *kinds: str) -> tuple[float, float] | None:
-        """The median and the longest seconds from a fault to the next progress of a job that it hit."""
+        """Median and maximum of the seconds from a fault to the next progress of a job that it hit."""
         times = [after_s for kind in kinds for after_s in self.recovery.get(kind, ())]
         return (statistics.median(times), max(times)) if times else None
 
@@ -119,7 +119,7 @@ class Report:
 def audit(
     database_url: str, ledger: Path, engine_log: Path, submitted: Mapping[int, str], wanted: int, hits: Sequence[Hit]
 ) -> Report:
-    """What became of the jobs: ``wanted`` of them, numbered from 1, and the ids that people were told."""
+    """Audits ``wanted`` jobs, numbered from 1; ``submitted`` has the ids that the clients received."""
     report = Report()
     with psycopg.connect(database_url, row_factory=dict_row) as connection:
 
@@ -145,9 +145,11 @@ def _jobs(report: Report, jobs: Rows, submitted: Mapping[int, str], wanted: int)
     own = {job["n"]: job for job in jobs if job["parent"] is None}
     for n in range(1, wanted + 1):
         if n not in submitted or n not in own or str(own[n]["id"]) != submitted[n]:
-            report.wrong["lost"].append(f"job {n}: told as {submitted.get(n)}, kept as {own.get(n, {}).get('id')}")
+            report.wrong["lost"].append(
+                f"job {n}: submitted as {submitted.get(n)}, stored as {own.get(n, {}).get('id')}"
+            )
     if len(jobs) != len({(job["parent"], job["n"]) for job in jobs}):
-        report.wrong["lost"].append("a wish has become two jobs")
+        report.wrong["lost"].append("a planned job was stored twice")
     for job in jobs:
         report.ends[job["workflow"], job["status"]] += 1
         match job["status"]:
@@ -159,7 +161,7 @@ def _jobs(report: Report, jobs: Rows, submitted: Mapping[int, str], wanted: int)
             case "cancelled":
                 pass
             case status:
-                where = f"{status}, waiting for {job['waiting_for']}, in the hands of {job['lease_owner']}"
+                where = f"{status}, waiting for {job['waiting_for']}, leased by {job['lease_owner']}"
                 report.wrong["stuck"].append(f"job {job['id']} ({job['workflow']} {job['n']}): {where}")
 
 
@@ -176,24 +178,24 @@ def _effects(report: Report, calls: Rows, ledger: Path) -> None:
                 f"{step} of job {n}: keys {sorted({line.key for line in lines})}, kept {call and call['key']}"
             )
         if lines[0].kind == "irreversible" and len(lines) > 1:
-            doubled.append(f"{step} of job {n} took place {len(lines)} times")
+            doubled.append(f"{step} of job {n} took effect {len(lines)} times")
     for (n, step), call in keys.items():
         done = bool(took_place.get((n, step)))
         if call["closed"] and call["error"] is None and not done:
-            report.wrong["broken histories"].append(f"{step} of job {n} is said to have been done, and was not")
+            report.wrong["broken histories"].append(f"{step} of job {n} is recorded as done, but has no effect")
         if call["effect"] == "irreversible" and call["closed"] and call["error"] is not None and done:
-            report.wrong["broken histories"].append(f"{step} of job {n} was done, and is said not to have been")
+            report.wrong["broken histories"].append(f"{step} of job {n} took effect, but is recorded as failed")
 
 
 def _answers(report: Report, attempts: Rows, engine_log: Path, hits: Sequence[Hit]) -> None:
-    """Every request has its row, and went out once; answers that nobody kept are counted by the fault."""
+    """Checks that every request has a row and was sent once; counts discarded answers by fault."""
     said = [json.loads(line) for line in engine_log.read_text().splitlines() if line.startswith("{")]
     asked = Counter(line["id"] for line in said if line["word"] == "asked")
     answered = {line["id"] for line in said if line["word"] == "answered"}
     known = {attempt["request_id"]: attempt for attempt in attempts}
     lost = report.wrong["lost answers"]
     lost += [f"request {one} has no row" for one in asked if one not in known and not one.endswith("-known-good")]
-    lost += [f"request {one} went out {times} times" for one, times in asked.items() if times > 1]
+    lost += [f"request {one} was sent {times} times" for one, times in asked.items() if times > 1]
     for one, attempt in known.items():
         report.outcomes[attempt["outcome"] or "none"] += 1
         if attempt["outcome"] == "transport":
@@ -203,15 +205,15 @@ def _answers(report: Report, attempts: Rows, engine_log: Path, hits: Sequence[Hi
                     hit.kind
                     for hit in hits
                     if hit.at and attempt["job"] in hit.jobs and hit.at < attempt["judged_at"]
-                    if hit.kind not in AT_THE_ENGINE
+                    if hit.kind not in ENGINE_FAULTS
                 ]
-                report.unheard[blamed[-1] if blamed else "nothing that is known"] += 1
+                report.discarded[blamed[-1] if blamed else "unknown"] += 1
         elif attempt["outcome"] is not None and one not in asked:
-            lost.append(f"request {one} has a verdict and was never asked")
+            lost.append(f"request {one} has a verdict but was never sent")
 
 
 def table(report: Report, hits: Sequence[Hit], took_s: float, words: Mapping[str, str]) -> str:
-    """For people: what was done to the jobs, and what became of them."""
+    """The report as text."""
     times = Counter(hit.kind for hit in hits)
     lines = [f"{'fault':58}{'times':>6}{'jobs hit':>10}{'median s':>10}{'longest s':>11}"]
     for kind, text in words.items():
@@ -234,7 +236,7 @@ def table(report: Report, hits: Sequence[Hit], took_s: float, words: Mapping[str
     for title, counted in (
         ("attempts", report.outcomes),
         ("lost on the way", report.causes),
-        ("answered and unheard", report.unheard),
+        ("answered but discarded", report.discarded),
         ("effects", report.effects),
     ):
         lines.append(f"\n{title}: " + ", ".join(f"{word} {count}" for word, count in sorted(counted.items())))

@@ -1,14 +1,14 @@
-"""The workflows whose jobs live under chaos, and how many of each there are.
+"""The workflows of the chaos test, and the share of each.
 
-Every question says which job and which step it is of, so that the engine answers by that alone, and every answer says
-it back, so that none can pass for another.
+Every question names its job and step, which alone determine the engine's answer; every answer repeats them, so that
+no answer can pass for another.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.chance import chance_of
+from chaos.seeded import seeded_random
 
 ANSWER = """
     output: &answer
@@ -171,32 +171,32 @@ SHARES = {"chaos-chain": 3, "chaos-tools": 3, "chaos-payment": 3, "chaos-waits":
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One job that people want, and what else they do to it: all by the seed."""
+class PlannedJob:
+    """One job to submit, and what clients do to it; determined by the seed."""
 
     n: int
     workflow: str
     after_s: float
-    """When it is submitted, from the beginning."""
+    """Seconds from the start to its submission."""
     twice: bool
     early: bool
-    """Its signal is sent before it is waited for."""
+    """Its signal is sent before the job waits for it."""
     fate: str
-    """What somebody does to it a moment later: nothing, ``cancel`` or ``pause``."""
+    """What a client does to it a moment later: nothing, ``cancel`` or ``pause``."""
 
 
-def wishes(jobs: int, seed: int, within_s: float, at_once: int = 0) -> list[Wish]:
-    """So many jobs, the first of them ``at_once``, and the others within some seconds."""
-    chance = chance_of("wishes", seed)
+def planned_jobs(jobs: int, seed: int, within_s: float, at_once: int = 0) -> list[PlannedJob]:
+    """``jobs`` jobs: the first ``at_once`` at the start, the others spread over ``within_s`` seconds."""
+    rng = seeded_random("planned jobs", seed)
     names, weights = list(SHARES), list(SHARES.values())
     return [
-        Wish(
+        PlannedJob(
             n,
-            chance.choices(names, weights)[0],
-            chance.uniform(0, within_s) * (n > at_once),
-            twice=chance.random() < 0.2,
-            early=chance.random() < 0.5,
-            fate=chance.choices(["", "cancel", "pause"], [14, 1, 1])[0],
+            rng.choices(names, weights)[0],
+            rng.uniform(0, within_s) * (n > at_once),
+            twice=rng.random() < 0.2,
+            early=rng.random() < 0.5,
+            fate=rng.choices(["", "cancel", "pause"], [14, 1, 1])[0],
         )
         for n in range(1, jobs + 1)
     ]

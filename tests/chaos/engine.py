@@ -1,7 +1,7 @@
-"""The engine under chaos, as a process of its own that can be killed: ``python -m chaos.engine PORT LOG SEED``.
+"""The scripted engine as a process that can be killed: ``python -m chaos.engine PORT LOG SEED``.
 
-What it answers hangs on the seed, the job, the step and the attempt alone. Its log is a ledger, too: a line for each
-request that came, and one for each answer that left.
+Its answers depend only on seed, job, step and attempt. It logs a line for each request received and for each answer
+sent completely.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from chaos.chance import chance_of
+from chaos.seeded import seeded_random
 from stepladder.embedded.child import die_with_parent
 from stepladder.testing import Answer, Fault, ScriptedEngine
 
@@ -30,12 +30,12 @@ def respond(request: RecordedRequest, seed: int) -> Line:
     n, step = int(asked[0]), asked[1]
     request_id = request.headers["x-request-id"]
     first = request_id.endswith("-1")
-    chance = chance_of(seed, n, step, request_id.rpartition("-")[2])
+    rng = seeded_random(seed, n, step, request_id.rpartition("-")[2])
     right = {"n": n, "step": step}
-    delay_s = 1.0 if step.startswith("slow") else chance.choice([0.05, 0.2, 0.5, 0.5, 1.0, 2.5])
+    delay_s = 1.0 if step.startswith("slow") else rng.choice([0.05, 0.2, 0.5, 0.5, 1.0, 2.5])
     if step.startswith("slow"):
         return Answer(right, delay_s=delay_s)
-    match chance.choices(["right", "wrong", "cut", "busy", "broken"], [80, 8, 4, 4, 4])[0]:
+    match rng.choices(["right", "wrong", "cut", "busy", "broken"], [80, 8, 4, 4, 4])[0]:
         case "wrong" if first:
             return Answer({"n": n + 1, "step": step}, delay_s=delay_s)
         case "cut" if first:
@@ -45,11 +45,11 @@ def respond(request: RecordedRequest, seed: int) -> Line:
         case "broken" if first:
             return Fault("close_mid_stream", right)
         case _:
-            return Answer(right, delay_s=delay_s, chunk_delay_s=chance.choice([0.0, 0.02]))
+            return Answer(right, delay_s=delay_s, chunk_delay_s=rng.choice([0.0, 0.02]))
 
 
 class LoggingEngine(ScriptedEngine):
-    """Listens at a port of its own, and logs what it has been asked and what it has answered to the end."""
+    """Listens on a given port, and logs requests and complete answers."""
 
     def __init__(self, port: int, log: int, seed: int) -> None:
         super().__init__(respond=lambda request: respond(request, seed), max_model_len=4096)

@@ -1,4 +1,4 @@
-"""The tools' own ledger, which no database under test knows of."""
+"""The ledger of tools' effects, independent of the database under test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One time that a tool did what it does: the ``step`` of the job ``n``, under a key."""
+    """One effect of a tool: step ``step`` of job ``n``, under an idempotency key."""
 
     kind: str
     n: int
@@ -22,7 +22,7 @@ class Effect:
 
 
 def effects(path: Path) -> dict[tuple[int, str], list[Effect]]:
-    """What took place, by job and step, in its order."""
+    """All effects by job and step, in order."""
     found: dict[tuple[int, str], list[Effect]] = defaultdict(list)
     for line in path.read_text().splitlines() if path.exists() else ():
         words = json.loads(line)

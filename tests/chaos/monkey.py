@@ -1,4 +1,4 @@
-"""The monkey: which fault comes when is told by a seed; whom it hits, by what runs at that moment."""
+"""The chaos monkey: a seed determines which fault comes when; its target is chosen among what runs then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import redis
 
-from chaos.chance import chance_of
+from chaos.seeded import seeded_random
 from stepladder.tasks.app import make_app
 from stepladder.tasks.bell import Bell
 
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from chaos.town import Town
+    from chaos.cluster import System
 
 FAULTS = {
     "kill_worker": "SIGKILL of one worker",
     "kill_all_workers": "SIGKILL of all workers",
     "kill_api": "SIGKILL of the API",
-    "kill_up": "SIGKILL of `up`, and so of its worker and API",
+    "kill_up": "SIGKILL of `up`, which ends its worker and API",
     "freeze_worker": "SIGSTOP of a worker for two leases, and SIGCONT",
     "term_worker": "SIGTERM of a worker",
     "flush_valkey": "Valkey flushed",
     "restart_valkey": "Valkey restarted",
     "kill_valkey": "SIGKILL of Valkey",
-    "restart_postgres": "PostgreSQL restarted in order",
-    "kill_postgres": "PostgreSQL ended at once",
-    "drop_sessions": "every session of PostgreSQL ended",
+    "restart_postgres": "PostgreSQL restarted",
+    "kill_postgres": "PostgreSQL shut down immediately",
+    "drop_sessions": "all PostgreSQL sessions terminated",
     "cut_engine": "network to the engine cut",
-    "close_half": "network to the engine closed by half",
-    "stall_engine": "network to the engine silent",
+    "close_half": "network to the engine half closed",
+    "stall_engine": "network to the engine stalled",
     "kill_engine": "SIGKILL of the engine",
-    "ring_often": "every job rung again and again",
+    "notify_often": "many duplicate notifications for every job",
 }
-AT_THE_ENGINE = frozenset({"cut_engine", "close_half", "stall_engine", "kill_engine"})
+ENGINE_FAULTS = frozenset({"cut_engine", "close_half", "stall_engine", "kill_engine"})
 FROZEN_S = 7.0  # two leases and more
-HURTS_JOBS = frozenset(FAULTS) - {
+JOB_FAULTS = frozenset(FAULTS) - {
     "kill_api",
     "flush_valkey",
     "restart_valkey",
     "kill_valkey",
-    "ring_often",
+    "notify_often",
     "term_worker",
 }
 
@@ -68,7 +68,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A fault, and the seconds from the beginning."""
+    """A fault, and the seconds from the start until it is due."""
 
     at_s: float
     kind: str
@@ -76,7 +76,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A fault that took place, by the database's clock, and the jobs that were in the hands that it hit."""
+    """A fault that was injected, at the database's time, and the jobs leased by the workers that it hit."""
 
     kind: str
     at: datetime | None
@@ -84,85 +84,85 @@ class Hit:
 
 
 def plan(faults: int, seed: int, gap_s: float, kinds: Sequence[str] = tuple(FAULTS)) -> list[Planned]:
-    """Every kind in turn, in an order of chance, so that each comes as often as any other."""
-    chance = chance_of("monkey", seed)
+    """Shuffled rounds of all kinds, so that each comes equally often."""
+    rng = seeded_random("monkey", seed)
     order: list[str] = []
     while len(order) < faults:
-        order += chance.sample(list(kinds), len(kinds))
+        order += rng.sample(list(kinds), len(kinds))
     at_s, planned = 0.0, []
     for kind in order[:faults]:
-        at_s += chance.uniform(0.5, 1.5) * gap_s
+        at_s += rng.uniform(0.5, 1.5) * gap_s
         planned.append(Planned(at_s, kind))
     return planned
 
 
 @dataclass
 class Monkey:
-    """Does the faults of a plan to a town. To be called in the main thread."""
+    """Injects planned faults into a system. Use it in the main thread."""
 
-    town: Town
+    system: System
     seed: int
     hits: list[Hit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._chance = chance_of("victims", self.seed)
+        self._rng = seeded_random("victims", self.seed)
         self._thaw: dict[int, float] = {}
 
-    def rage(self, planned: Iterable[Planned]) -> None:
+    def run(self, planned: Iterable[Planned]) -> None:
         began = time.monotonic()
         for fault in planned:
             while time.monotonic() < began + fault.at_s:
-                self.town.wait(min(0.2, max(0.0, began + fault.at_s - time.monotonic())))
+                self.system.wait(min(0.2, max(0.0, began + fault.at_s - time.monotonic())))
                 self.thaw()
             self.do(fault.kind)
         while self._thaw:
-            self.town.wait(0.2)
+            self.system.wait(0.2)
             self.thaw()
 
     def do(self, kind: str) -> None:
-        town = self.town
+        system = self.system
         match kind:
             case "kill_worker" | "freeze_worker" | "term_worker":
-                pids = [pid for pid in town.worker_pids() if pid not in town.frozen]
-                victims = [self._chance.choice(pids)] if pids else []
+                pids = [pid for pid in system.worker_pids() if pid not in system.frozen]
+                victims = [self._rng.choice(pids)] if pids else []
                 self._note(kind, victims)
                 signum = {"kill_worker": signal.SIGKILL, "freeze_worker": signal.SIGSTOP}.get(kind, signal.SIGTERM)
                 self._send(victims, signum)
                 if kind == "freeze_worker":
-                    town.frozen.update(victims)
+                    system.frozen.update(victims)
                     self._thaw |= dict.fromkeys(victims, time.monotonic() + FROZEN_S)
             case "kill_all_workers":
-                victims = town.worker_pids()
+                victims = system.worker_pids()
                 self._note(kind, victims)
                 self._send(victims, signal.SIGKILL)
             case "kill_api":
                 self._note(kind, [])
-                self._send(town.children_of_up("api"), signal.SIGKILL)
+                self._send(system.children_of_up("api"), signal.SIGKILL)
             case "kill_up":
-                self._note(kind, town.children_of_up("worker"))
-                town.up.send(signal.SIGKILL)
+                self._note(kind, system.children_of_up("worker"))
+                system.up.send(signal.SIGKILL)
             case "flush_valkey":
                 self._note(kind, [])
                 with suppress(redis.RedisError):
-                    redis.Redis(unix_socket_path=str(town.broker_path), socket_timeout=2).flushall()
+                    redis.Redis(unix_socket_path=str(system.broker_path), socket_timeout=2).flushall()
             case "restart_valkey" | "kill_valkey":
                 self._note(kind, [])
-                town.valkey.send(signal.SIGTERM if kind == "restart_valkey" else signal.SIGKILL)
+                system.valkey.send(signal.SIGTERM if kind == "restart_valkey" else signal.SIGKILL)
             case "restart_postgres" | "kill_postgres":
                 self._note(kind, None)
-                town.postgres.stop(signal.SIGINT if kind == "restart_postgres" else signal.SIGQUIT)
-                town.wait(self._chance.uniform(0.2, 1.5))
-                town.postgres.start()
+                system.postgres.stop(signal.SIGINT if kind == "restart_postgres" else signal.SIGQUIT)
+                system.wait(self._rng.uniform(0.2, 1.5))
+                system.postgres.start()
             case "drop_sessions":
                 self._note(kind, None)
                 with suppress(psycopg.Error), self._connect() as connection:
                     connection.execute(DROP)
-            case _ if kind in AT_THE_ENGINE:
+            case _ if kind in ENGINE_FAULTS:
                 self._note(kind, None)
-                self._hurt_engine(kind)
-            case "ring_often":
+                self._break_engine(kind)
+            case "notify_often":
                 self._note(kind, [])
-                self._ring()
+                self._notify()
             case _:
                 raise ValueError(kind)
 
@@ -171,26 +171,26 @@ class Monkey:
         for pid in [pid for pid, at in self._thaw.items() if now >= at]:
             del self._thaw[pid]
             self._send([pid], signal.SIGCONT)
-            self.town.frozen.discard(pid)
+            self.system.frozen.discard(pid)
 
-    def _hurt_engine(self, kind: str) -> None:
+    def _break_engine(self, kind: str) -> None:
         match kind:
             case "cut_engine":
-                self.town.proxy.cut(self._chance.uniform(0.1, 1.5))
+                self.system.proxy.cut(self._rng.uniform(0.1, 1.5))
             case "close_half":
-                self.town.proxy.close_half()
+                self.system.proxy.close_half()
             case "stall_engine":
-                self.town.proxy.stall(self._chance.uniform(1.0, 5.0))
+                self.system.proxy.stall(self._rng.uniform(1.0, 5.0))
             case _:
-                self.town.engine.send(signal.SIGKILL)
+                self.system.engine.send(signal.SIGKILL)
 
-    def _ring(self) -> None:
+    def _notify(self) -> None:
         with suppress(psycopg.Error), self._connect() as connection:
             jobs = [row[0] for row in connection.execute(LIVE).fetchall()]
-            asyncio.run(_ring_often(self.town.broker_url, jobs * 5))
+            asyncio.run(_notify_often(self.system.broker_url, jobs * 5))
 
     def _note(self, kind: str, pids: Sequence[int] | None) -> None:
-        """Whose jobs are in the hands of these workers, or in any for None; nothing while the database is down."""
+        """Records the jobs leased by these workers (None: by any), or none while the database is down."""
         try:
             with self._connect() as connection:
                 row = connection.execute(
@@ -199,10 +199,10 @@ class Monkey:
         except psycopg.Error:
             row = None
         at, jobs = row or (None, None)
-        self.hits.append(Hit(kind, at, tuple(jobs or ()) if kind in HURTS_JOBS else ()))
+        self.hits.append(Hit(kind, at, tuple(jobs or ()) if kind in JOB_FAULTS else ()))
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self.town.database_url, autocommit=True, connect_timeout=5)
+        return psycopg.connect(self.system.database_url, autocommit=True, connect_timeout=5)
 
     def _send(self, pids: Iterable[int], signum: signal.Signals) -> None:
         for pid in pids:
@@ -210,6 +210,6 @@ class Monkey:
                 os.kill(pid, signum)
 
 
-async def _ring_often(broker_url: str, jobs: Sequence[UUID]) -> None:
+async def _notify_often(broker_url: str, jobs: Sequence[UUID]) -> None:
     async with Bell(make_app(broker_url)) as bell:
         await bell.ring_many(jobs)

@@ -1,4 +1,4 @@
-"""The network between workers and engine: a proxy that cuts it, closes half of it, or lets it stall."""
+"""A proxy between workers and engine that cuts, half closes or stalls connections."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ HOST = "127.0.0.1"
 
 
 class Proxy:
-    """Forwards connections at a port of its own to ``engine_port``. It lives in a thread; its faults may be called by
-    any other, and last for the seconds that are given.
-    """
+    """Forwards connections to ``engine_port`` from its own thread. Faults may be injected from any thread."""
 
     def __init__(self, engine_port: int) -> None:
         self._engine_port = engine_port
@@ -36,15 +34,15 @@ class Proxy:
         self._thread.join()
 
     def cut(self, seconds: float) -> None:
-        """Every connection is broken, and so is each new one."""
+        """Resets all connections, and new ones for ``seconds``."""
         self._loop.call_soon_threadsafe(self._cut, seconds)
 
     def close_half(self) -> None:
-        """The workers hear that nothing more will come, in the middle of what is being said."""
+        """Sends the workers an end of stream in the middle of an answer."""
         self._loop.call_soon_threadsafe(self._close_half)
 
     def stall(self, seconds: float) -> None:
-        """Nothing gets through."""
+        """Forwards nothing for ``seconds``."""
         self._loop.call_soon_threadsafe(self._stall, seconds)
 
     async def _live(self) -> None:
@@ -75,7 +73,7 @@ class Proxy:
                 asyncio.ensure_future(self._pump(*ends)) for ends in ((reader, engine_writer), (engine_reader, writer))
             ]
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            if pumps[1].done():  # the engine has said all; a client that goes away tells it so at once
+            if pumps[1].done():  # the engine has finished
                 await asyncio.sleep(0)
             for pump in pumps:
                 pump.cancel()

@@ -1,4 +1,4 @@
-"""The short form of ``scripts/chaos``: the same town, people, monkey and auditor, with fewer of everything."""
+"""The short form of ``scripts/chaos``: the same system, workload, monkey and auditor, with fewer jobs and faults."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chaos.auditor import table
-from chaos.documents import wishes
+from chaos.documents import planned_jobs
 from chaos.monkey import FAULTS, plan
-from chaos.run import chaos, three_massacres
+from chaos.run import chaos, kill_all_workers_repeatedly
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ KINDS = (
     "kill_engine",
     "kill_valkey",
     "cut_engine",
-    "ring_often",
+    "notify_often",
 )
 
 
@@ -38,7 +38,7 @@ def test_nothing_is_lost_or_done_twice_whatever_is_killed(tmp_path: Path) -> Non
 
 
 def test_jobs_survive_all_workers_being_killed_three_times(tmp_path: Path) -> None:
-    print(f"all succeeded {three_massacres(tmp_path, seed=11, jobs=30):.1f} s after the last kill")
+    print(f"all succeeded {kill_all_workers_repeatedly(tmp_path, seed=11, jobs=30):.1f} s after the last kill")
 
 
 @pytest.mark.parametrize("seed", [1, 7])
@@ -47,4 +47,4 @@ def test_a_seed_gives_the_same_plan_with_every_kind_of_fault(seed: int) -> None:
     assert planned == plan(60, seed, 5.0)
     assert planned != plan(60, seed + 1, 5.0)
     assert {fault.kind for fault in planned} == set(FAULTS)
-    assert wishes(50, seed, 60.0) == wishes(50, seed, 60.0)
+    assert planned_jobs(50, seed, 60.0) == planned_jobs(50, seed, 60.0)

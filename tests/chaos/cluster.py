@@ -1,6 +1,6 @@
-"""A whole system in processes that can be killed: servers of its own, one ``up``, and workers beside it.
+"""A whole system as processes that can be killed: its own servers, one ``up``, and more workers.
 
-Call it in the main thread alone: the kernel ends a child with the thread that made it.
+Use it in the main thread only: the kernel ends a child with the thread that started it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from stepladder.embedded.cluster import Cluster
 
-PATIENT_S = 120.0
-AGAIN_AFTER_S = 0.5
-"""As an init system would, with its shortest pause."""
+TIMEOUT_S = 120.0
+RESTART_AFTER_S = 0.5
 
 CLI = [sys.executable, "-P", "-m", "stepladder.cli.main"]
 TESTS = Path(__file__).parents[1]
@@ -49,7 +48,7 @@ def free_port() -> int:
 
 @dataclass
 class Service:
-    """A program that is started again whenever it has ended."""
+    """A program that is restarted whenever it ends."""
 
     name: str
     command: list[str]
@@ -59,9 +58,9 @@ class Service:
     starts: int = 0
     ended_at: float = 0.0
 
-    def tend(self) -> None:
-        """Starts it if it does not run, a moment after its end."""
-        if self.running or (self.process is not None and time.monotonic() < self.ended_at + AGAIN_AFTER_S):
+    def restart_ended(self) -> None:
+        """Starts it unless it runs or has just ended."""
+        if self.running or (self.process is not None and time.monotonic() < self.ended_at + RESTART_AFTER_S):
             return
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -95,7 +94,7 @@ class Service:
         self.ended_at = 0.0
 
     def end(self, within_s: float) -> int | None:
-        """Asks it to end; its exit code, or None where it had to be killed."""
+        """Sends SIGTERM. Returns the exit code, or None if it had to be killed."""
         if self.process is None:
             return 0
         self.send(signal.SIGTERM)
@@ -109,7 +108,7 @@ class Service:
 
 @dataclass
 class Postgres:
-    """PostgreSQL at one address, however often it is killed. What it has said to be written is written."""
+    """PostgreSQL at one address across restarts, with fsync on."""
 
     cluster: Cluster
     alive: Path
@@ -119,19 +118,21 @@ class Postgres:
     def start(self) -> None:
         for left in self.cluster.runtime.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-        lock = self.stack.enter_context(locked(self.alive, timeout_s=PATIENT_S))  # the last one's processes are gone
+        lock = self.stack.enter_context(
+            locked(self.alive, timeout_s=TIMEOUT_S)
+        )  # the previous server's processes have ended
         self.server = self.cluster.start(lock)
 
     def stop(self, signum: signal.Signals) -> None:
-        """SIGINT: breaks every connection, and ends in good order. SIGQUIT and SIGKILL: at once."""
+        """SIGINT: fast shutdown. SIGQUIT: immediate shutdown."""
         if self.server is not None:
             self.server.send_signal(signum)
-            self.server.wait(PATIENT_S)
+            self.server.wait(TIMEOUT_S)
             self.stack.close()
 
 
-class Town:
-    """``with Town(folder, seed) as town``: all of it runs, and is gone behind the block."""
+class System:
+    """``with System(folder, seed) as system``: everything runs inside the block and is killed after it."""
 
     def __init__(self, folder: Path, seed: int, workers: int = 2) -> None:
         self.folder = folder
@@ -141,7 +142,7 @@ class Town:
         self._seed = seed
         self._workers = workers
         self.frozen: set[int] = set()
-        """The processes that are stopped for a while, and may yet do what they were about to do."""
+        """Processes stopped by SIGSTOP, which will continue later."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -191,9 +192,9 @@ class Town:
         self.workers = [self._service(f"worker-{n + 1}", [*CLI, "worker"], variables) for n in range(self._workers)]
         self.services = [self.valkey, self.engine, self.up, *self.workers]
         stack.callback(self._kill_all)
-        if not self.wait(PATIENT_S, self._is_ready):
+        if not self.wait(TIMEOUT_S, self._is_ready):
             raise UnreachableError(
-                f"the town was not ready within {PATIENT_S:g} s", remedy=f"see the logs in {self.folder}"
+                f"the system was not ready within {TIMEOUT_S:g} s", remedy=f"see the logs in {self.folder}"
             )
 
     def _is_ready(self) -> bool:
@@ -211,31 +212,31 @@ class Town:
     def broker_url(self) -> str:
         return f"redis+socket://{self.broker_path}"
 
-    def tend(self) -> None:
-        """Starts again what has ended."""
+    def restart_ended(self) -> None:
+        """Restarts services that have ended."""
         for service in self.services:
-            service.tend()
+            service.restart_ended()
 
     def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Lets time pass, and starts again what ends meanwhile. True if ``until`` came true before."""
+        """Waits, restarting services that end. Returns whether ``until`` became true in time."""
         end = time.monotonic() + seconds
         while not until():
             if time.monotonic() >= end:
                 return False
-            self.tend()
+            self.restart_ended()
             time.sleep(0.05)
         return True
 
     def worker_pids(self) -> list[int]:
-        """All workers that run at the moment, that of ``up`` included."""
+        """The workers that run now, including the one of ``up``."""
         own = [worker.pid for worker in self.workers if worker.pid is not None]
         return own + self.children_of_up("worker")
 
     def children_of_up(self, name: str) -> list[int]:
         return [pid for pid, parent, command in processes() if parent == self.up.pid and f"main {name}" in command]
 
-    def end_in_good_order(self, within_s: float = 40.0) -> dict[str, int | None]:
-        """The exit codes of ``up`` and of the workers after SIGTERM; None for one that had to be killed."""
+    def shut_down(self, within_s: float = 40.0) -> dict[str, int | None]:
+        """The exit codes of ``up`` and the workers after SIGTERM; None for one that had to be killed."""
         return {service.name: service.end(within_s) for service in (self.up, *self.workers)}
 
     def _kill_all(self) -> None:
@@ -247,19 +248,19 @@ class Town:
             if service.process is not None:
                 service.process.wait()
         wait_until(
-            lambda: not any("chaos/tools.py" in environment_of(pid, self) for pid, _, _ in processes()), PATIENT_S
+            lambda: not any("chaos/tools.py" in environment_of(pid, self) for pid, _, _ in processes()), TIMEOUT_S
         )
 
 
-def environment_of(pid: int, town: Town) -> str:
+def environment_of(pid: int, system: System) -> str:
     with suppress(OSError):
         text = Path(f"/proc/{pid}/environ").read_text(errors="replace")
-        return text if str(town.ledger) in text else ""
+        return text if str(system.ledger) in text else ""
     return ""
 
 
 def processes() -> list[tuple[int, int, str]]:
-    """Id, parent and command of all that run; the dead that nobody has collected do not count."""
+    """Id, parent and command of all running processes, without zombies."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

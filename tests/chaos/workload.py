@@ -1,4 +1,4 @@
-"""The people around the jobs: they submit, signal, confirm, settle, cancel and pause, whatever happens meanwhile."""
+"""The workload: clients that submit, signal, confirm, settle, cancel and pause jobs while faults are injected."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from stepladder.sdk.problems import ProblemError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from chaos.documents import Wish
-    from chaos.town import Town
+    from chaos.cluster import System
+    from chaos.documents import PlannedJob
 
-PATIENT_S = 120.0
+TIMEOUT_S = 120.0
 LOOK_EVERY_S = 0.25
-SURE_AFTER_S = 2.5
-"""A person who says whether a payment took place has to be sure that nobody is still about to make it: no worker is
-stopped any more, and the payment, which takes less than a second, was begun long before."""
+SETTLE_AFTER_S = 2.5
+"""A payment takes less than a second: once no worker is frozen and this much time has passed, the ledger is final."""
 
 WAITING = """
 SELECT jobs.id, waiting_for, (input ->> 'n')::int AS n, wait_id, key
@@ -38,11 +37,11 @@ WHERE status = 'waiting' AND waiting_for IN ('confirm', 'news', 'settlement')
 
 
 @dataclass
-class People:
-    """``with People(town, wishes)``: threads of their own until the block is left. ``submitted`` is what they know."""
+class Workload:
+    """``with Workload(system, planned_jobs)``: runs in threads inside the block. ``submitted`` has ids by ``n``."""
 
-    town: Town
-    wishes: Sequence[Wish]
+    system: System
+    planned_jobs: Sequence[PlannedJob]
     submitted: dict[int, str] = field(default_factory=dict)
     settled: int = 0
     errors: list[BaseException] = field(default_factory=list)
@@ -52,7 +51,8 @@ class People:
         self._unsure: dict[str, float] = {}
         self._sent: set[Any] = set()
         self._threads = [
-            threading.Thread(target=self._guarded, args=(work,), daemon=True) for work in (self._submit, self._attend)
+            threading.Thread(target=self._guarded, args=(work,), daemon=True)
+            for work in (self._submit, self._serve_waits)
         ]
 
     def __enter__(self) -> Self:
@@ -74,59 +74,56 @@ class People:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 -- whoever waits for this thread is told
+        except BaseException as error:  # noqa: BLE001 -- raised again in __exit__
             self.errors.append(error)
 
     def _submit(self) -> None:
         began = time.monotonic()
         due = sorted(
-            [(wish.after_s, 0, wish) for wish in self.wishes]
-            + [(wish.after_s + 1.0, 1, wish) for wish in self.wishes if wish.fate]
-            + [(wish.after_s + 4.0, 2, wish) for wish in self.wishes if wish.fate == "pause"],
+            [(job.after_s, 0, job) for job in self.planned_jobs]
+            + [(job.after_s + 1.0, 1, job) for job in self.planned_jobs if job.fate]
+            + [(job.after_s + 4.0, 2, job) for job in self.planned_jobs if job.fate == "pause"],
             key=lambda one: one[:2],
         )
-        with Client(self.town.url, retry_for_s=PATIENT_S) as client:
-            for after_s, act, wish in due:
+        with Client(self.system.url, retry_for_s=TIMEOUT_S) as client:
+            for after_s, act, job in due:
                 if self._over.wait(max(0.0, began + after_s - time.monotonic())):
                     return
                 if act == 0:
-                    self._submit_one(client, wish)
+                    self._submit_one(client, job)
                 else:
-                    with suppress(ProblemError):  # it has ended meanwhile
-                        job = self.submitted[wish.n]
-                        change = (
-                            client.cancel if wish.fate == "cancel" else client.pause if act == 1 else client.unpause
-                        )
-                        change(job)
+                    with suppress(ProblemError):  # the job has ended
+                        job_id = self.submitted[job.n]
+                        change = client.cancel if job.fate == "cancel" else client.pause if act == 1 else client.unpause
+                        change(job_id)
 
-    def _submit_one(self, client: Client, wish: Wish) -> None:
-        jobs = {
-            client.submit(wish.workflow, {"n": wish.n}, idempotency_key=f"wish-{wish.n}").id
-            for _ in range(1 + wish.twice)
+    def _submit_one(self, client: Client, job: PlannedJob) -> None:
+        ids = {
+            client.submit(job.workflow, {"n": job.n}, idempotency_key=f"job-{job.n}").id for _ in range(1 + job.twice)
         }
-        assert len(jobs) == 1, f"wish {wish.n} became the jobs {jobs}"
-        job = self.submitted[wish.n] = jobs.pop()
-        if wish.workflow == "chaos-waits" and wish.early:
-            client.signal(job, "news", {"action": "told"}, idempotency_key=f"news-{wish.n}")
+        assert len(ids) == 1, f"job {job.n} became the jobs {ids}"
+        job_id = self.submitted[job.n] = ids.pop()
+        if job.workflow == "chaos-waits" and job.early:
+            client.signal(job_id, "news", {"action": "told"}, idempotency_key=f"news-{job.n}")
 
-    def _attend(self) -> None:
-        with Client(self.town.url, retry_for_s=PATIENT_S) as client:
+    def _serve_waits(self) -> None:
+        with Client(self.system.url, retry_for_s=TIMEOUT_S) as client:
             while not self._over.wait(LOOK_EVERY_S):
                 for row in self._waiting():
-                    with suppress(ProblemError, UnreachableError):  # it went on meanwhile; or once more, then
-                        self._attend_to(client, row)
+                    with suppress(ProblemError, UnreachableError):  # the job moved on, or the next round tries again
+                        self._act_on(client, row)
 
     def _waiting(self) -> list[dict[str, Any]]:
         try:
-            with psycopg.connect(self.town.database_url, row_factory=dict_row, connect_timeout=5) as connection:
+            with psycopg.connect(self.system.database_url, row_factory=dict_row, connect_timeout=5) as connection:
                 return connection.execute(WAITING).fetchall()
         except psycopg.Error:
             return []
 
-    def _attend_to(self, client: Client, row: dict[str, Any]) -> None:
+    def _act_on(self, client: Client, row: dict[str, Any]) -> None:
         match row["waiting_for"]:
             case "confirm" if row["wait_id"] not in self._sent:
-                for _ in range(2):  # and the second time under another key, which finds the wait over
+                for _ in range(2):  # the second key finds the wait closed
                     payload = {"action": "go", "wait_id": str(row["wait_id"])}
                     client.signal(row["id"], "confirm", payload, idempotency_key=f"confirm-{row['wait_id']}-{_}")
                 self._sent.add(row["wait_id"])
@@ -138,10 +135,10 @@ class People:
 
     def _settle(self, client: Client, row: dict[str, Any]) -> None:
         since = self._unsure.setdefault(row["key"], time.monotonic())
-        if self.town.frozen:
+        if self.system.frozen:
             self._unsure[row["key"]] = time.monotonic()
-        elif time.monotonic() - since > SURE_AFTER_S and row["key"] not in self._sent:
-            done = effects(self.town.ledger).get((row["n"], "pay"), [])
+        elif time.monotonic() - since > SETTLE_AFTER_S and row["key"] not in self._sent:
+            done = effects(self.system.ledger).get((row["n"], "pay"), [])
             if done:
                 result = {"n": row["n"], "step": "pay", "receipt": done[0].key}
                 client.settle(row["id"], done=True, result=result, key=row["key"])
