@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
     from stepladder.models.listing import JobFilter
     from stepladder.models.shares import EngineUse
-    from stepladder.models.stats import WorkflowStats
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.degraded import Degraded
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.stats import WorkflowStats
     from stepladder.workflows.job import Wait
 
 

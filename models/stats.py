@@ -1,4 +1,6 @@
-"""What became of a workflow's attempts, turns and jobs since a moment: rates, and what a usable output took."""
+"""What became of attempts, turns and jobs since a moment: rates, costs, the trend, and the slowest turns."""
+
+# ruff: noqa: S608 -- statements are put together from constants
 
 from __future__ import annotations
 
@@ -6,232 +8,190 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepladder.models import measures
+from stepladder.models import counts
+from stepladder.models.counts import named
 from stepladder.models.listing import like
-from stepladder.models.tally import named
 from stepladder.schemas.job import JobStatus
-from stepladder.schemas.outcomes import Cause, Outcome
+from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.stats import (
+    JobCounts,
+    ObservedRule,
+    OutcomeShare,
+    Rates,
+    TurnsByAttempts,
+    WorkflowStats,
+    ratio,
+    total,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime, timedelta
+    from uuid import UUID
 
+    from stepladder.models.counts import Row
     from stepladder.models.database import Database
     from stepladder.models.listing import JobFilter
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Attempts with one outcome and cause, and where their tokens went. ``cost`` is None where it is not known."""
+class Bucket:
+    """The attempts that were judged in one step of time, from ``at`` on."""
 
-    outcome: Outcome
-    cause: str | None
-    attempts: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """From 0 to 1, and None where there is nothing to take a share of.
-
-    ``validity`` and ``truncation`` are shares of the answers that arrived, and so is ``zero_token``: those that were
-    complete with nothing in them (outcome ``empty``, cause ``no_content``). ``transport`` is the share of all attempts
-    of which no complete answer arrived. ``first_pass_format``: of the first answers of turns, those that kept to the
-    schema. ``semantic_pass``: of the answers that kept to the schema, those that broke no rule.
-    """
-
-    validity: float | None
-    truncation: float | None
-    zero_token: float | None
-    transport: float | None
-    first_pass_format: float | None
-    semantic_pass: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Took:
-    """How many turns came to their end after so many attempts."""
-
-    attempts: int
-    turns: int
-    accepted: int
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedRule:
-    """A rule of severity ``observe``, and how many attempts broke it."""
-
-    rule: str
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """Jobs that ended since then, and those that have not ended now."""
-
-    succeeded: int
-    failed: int
-    cancelled: int
-    live: int
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowStats:
-    """One workflow, all its versions together. A usable output is the answer of a turn that was accepted.
-
-    Tokens and cost are of all attempts, retries included. ``cost`` is None unless the price of each attempt is known,
-    in one ``currency``.
-    """
-
-    workflow: str
-    jobs: Jobs
-    attempts: int
-    answers: int
-    usable: int
+    at: datetime
+    outcomes: Mapping[Outcome, int]
     rates: Rates
-    attempts_per_turn: tuple[Took, ...]
-    outcomes: tuple[Share, ...]
-    observed: tuple[ObservedRule, ...]
-    prompt_tokens: int
-    completion_tokens: int
-    tokens_per_usable: float | None
-    cost: float | None
-    cost_per_usable: float | None
-    currency: str | None
+
+    @property
+    def attempts(self) -> int:
+        return sum(self.outcomes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTurn:
+    """A closed turn, and how long it took from its first request to its last verdict, retries included."""
+
+    job_id: UUID
+    workflow: str
+    turn: int
+    visit: int
+    state: str
+    outcome: Outcome | None
+    attempts: int
+    took: timedelta
 
 
 async def read_stats(
     database: Database, since: datetime, workflow: str | None = None, wanted: JobFilter | None = None
 ) -> tuple[WorkflowStats, ...]:
-    """Of each workflow that had anything to do since then, or of the one that is named, by name.
+    """By name, each workflow that did anything since then, or the one that is named.
 
-    With a filter, of the jobs that pass it. Raises ``UnreachableError`` when the database breaks.
+    With a filter, only of the jobs that match it. Raises ``UnreachableError`` when the database breaks.
     """
     span = {"since": since, "edge": None, "workflow": workflow, "experiments": False}
     conditions, parameters = ([], {}) if wanted is None else like(wanted)
-    such = " AND ".join(f"({one})" for one in (measures.OF_WORKFLOW, *conditions))
-
-    async def rows(statement: str) -> list[Row]:
-        return await database.rows(statement.replace(measures.OF_WORKFLOW, such), span | parameters)
-
-    judged, closed = await rows(measures.JUDGED), await rows(measures.CLOSED)
-    observed = named(await rows(measures.OBSERVED))
-    ended, live = await rows(measures.ENDED), await rows(_LIVE)
-    kinds = [_by_workflow(rows) for rows in (judged, closed, observed, ended, live)]
+    where = " AND ".join(f"({one})" for one in (counts.OF_WORKFLOW, *conditions))
+    kinds = []
+    for statement in (counts.JUDGED, counts.CLOSED, counts.OBSERVED, counts.ENDED, _LIVE):
+        rows = await database.rows(statement.replace(counts.OF_WORKFLOW, where), span | parameters)
+        kinds.append(_by(rows, "workflow"))
     names = sorted({name for kind in kinds for name in kind})
     return tuple(_stats(name, *(kind[name] for kind in kinds)) for name in names)
 
 
-def _by_workflow(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
-    found: defaultdict[str, list[Row]] = defaultdict(list)
+async def read_trend(
+    database: Database, since: datetime, step: timedelta, steps: int, workflow: str | None = None
+) -> tuple[tuple[Bucket, ...], Bucket]:
+    """``steps`` buckets from ``since`` on, of all workflows or of one, and all of them as one."""
+    span = {"since": since, "until": since + step * steps, "step": step, "workflow": workflow}
+    rows = await database.rows(_TREND, span)
+    at = _by(rows, "at")
+    moments = [since + step * nth for nth in range(steps)]
+    return tuple(_bucket(moment, at[moment]) for moment in moments), _bucket(since, rows)
+
+
+async def read_slowest(
+    database: Database, since: datetime, limit: int, workflow: str | None = None
+) -> tuple[SlowTurn, ...]:
+    """The turns closed since then that took longest. Turns that a replay carried over are left out."""
+    rows = await database.rows(_SLOWEST, {"since": since, "limit": limit, "workflow": workflow})
+    return tuple(
+        SlowTurn(**row | {"outcome": None if row["outcome"] is None else Outcome(row["outcome"])}) for row in rows
+    )
+
+
+def _by(rows: Iterable[Row], column: str) -> defaultdict[Any, list[Row]]:
+    found: defaultdict[Any, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row["workflow"]].append(row)
+        found[row[column]].append(row)
     return found
+
+
+def _bucket(at: datetime, rows: list[Row]) -> Bucket:
+    outcomes = Counter(dict.fromkeys(Outcome, 0))
+    for row in rows:
+        outcomes[Outcome(row["outcome"])] += row["attempts"]
+    return Bucket(at, outcomes, Rates.of(rows))
 
 
 def _stats(
     workflow: str, judged: list[Row], closed: list[Row], observed: list[Row], ended: list[Row], live: list[Row]
 ) -> WorkflowStats:
-    attempts = sum(row["attempts"] for row in judged)
-    answers = _count(judged, lambda row: row["outcome"] != Outcome.TRANSPORT)
-    usable = _count(judged, lambda row: row["outcome"] == Outcome.VALID)
-    prompt, completion = (sum(row[name] for row in judged) for name in ("prompt_tokens", "completion_tokens"))
+    usable = total(judged, "usable")
+    prompt, completion = total(judged, "prompt_tokens"), total(judged, "completion_tokens")
     cost = _cost(judged)
     currencies = {row["currency"] for row in judged if row["currency"] is not None}
+    jobs = Counter({status: total(rows, "jobs") for status, rows in _by(ended, "status").items()})
     return WorkflowStats(
         workflow=workflow,
-        jobs=_jobs(ended, live),
-        attempts=attempts,
-        answers=answers,
+        jobs=JobCounts(
+            succeeded=jobs[JobStatus.SUCCEEDED],
+            failed=jobs[JobStatus.FAILED],
+            cancelled=jobs[JobStatus.CANCELLED],
+            live=total(live, "jobs"),
+        ),
+        attempts=total(judged, "attempts"),
+        answers=total(judged, "answers"),
         usable=usable,
-        rates=_rates(judged, attempts, answers, usable),
+        rates=Rates.of(judged),
         attempts_per_turn=_attempts_per_turn(closed),
         outcomes=_shares(judged),
-        observed=tuple(
-            ObservedRule(row["rule"], row["attempts"])
-            for row in sorted(observed, key=lambda row: (-row["attempts"], row["rule"]))
-        ),
+        observed=[
+            ObservedRule(rule=row["rule"], attempts=row["attempts"])
+            for row in sorted(named(observed), key=lambda row: (-row["attempts"], row["rule"]))
+        ],
         prompt_tokens=prompt,
         completion_tokens=completion,
-        tokens_per_usable=_ratio(prompt + completion, usable),
+        tokens_per_usable=ratio(prompt + completion, usable),
         cost=cost,
-        cost_per_usable=None if cost is None else _ratio(cost, usable),
+        cost_per_usable=None if cost is None else ratio(cost, usable),
         currency=currencies.pop() if len(currencies) == 1 else None,
     )
 
 
-def _rates(judged: list[Row], attempts: int, answers: int, usable: int) -> Rates:
-    def total(name: str) -> int:
-        return sum(row[name] for row in judged)
-
-    truncated = _count(judged, lambda row: row["outcome"] == Outcome.TRUNCATION)
-    nothing = _count(judged, lambda row: (row["outcome"], row["cause"]) == (Outcome.EMPTY, Cause.NO_CONTENT))
-    return Rates(
-        validity=_ratio(usable, answers),
-        truncation=_ratio(truncated, answers),
-        zero_token=_ratio(nothing, answers),
-        transport=_ratio(attempts - answers, attempts),
-        first_pass_format=_ratio(total("first_answers_in_format"), total("first_answers")),
-        semantic_pass=_ratio(total("answers_semantic_valid"), total("answers_in_format")),
-    )
+def _attempts_per_turn(closed: list[Row]) -> list[TurnsByAttempts]:
+    found = []
+    for attempts, rows in sorted(_by(closed, "attempts").items()):
+        accepted = [row for row in rows if row["outcome"] == Outcome.VALID]
+        found.append(TurnsByAttempts(attempts=attempts, turns=total(rows, "turns"), accepted=total(accepted, "turns")))
+    return found
 
 
-def _attempts_per_turn(closed: list[Row]) -> tuple[Took, ...]:
-    turns: Counter[int] = Counter()
-    accepted: Counter[int] = Counter()
-    for row in closed:
-        turns[row["attempts"]] += row["turns"]
-        accepted[row["attempts"]] += row["turns"] if row["outcome"] == Outcome.VALID else 0
-    return tuple(Took(attempts, turns[attempts], accepted[attempts]) for attempts in sorted(turns))
-
-
-def _shares(judged: list[Row]) -> tuple[Share, ...]:
-    kinds: defaultdict[tuple[Outcome, str], list[Row]] = defaultdict(list)
-    for row in judged:
-        kinds[Outcome(row["outcome"]), row["cause"]].append(row)
-    order = list(Outcome)
-    return tuple(
-        Share(
-            outcome=outcome,
-            cause=cause or None,
-            attempts=sum(row["attempts"] for row in rows),
-            prompt_tokens=sum(row["prompt_tokens"] for row in rows),
-            completion_tokens=sum(row["completion_tokens"] for row in rows),
-            cost=_cost(rows),
-        )
-        for (outcome, cause), rows in sorted(kinds.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
-    )
+def _shares(judged: list[Row]) -> list[OutcomeShare]:
+    found = []
+    for outcome in Outcome:
+        causes = _by((row for row in judged if row["outcome"] == outcome), "cause")
+        for cause, rows in sorted(causes.items()):
+            numbers = {name: total(rows, name) for name in ("attempts", "prompt_tokens", "completion_tokens")}
+            found.append(OutcomeShare(outcome=outcome, cause=cause or None, cost=_cost(rows), **numbers))
+    return found
 
 
 def _cost(rows: list[Row]) -> float | None:
-    """Of all the rows, or None where a price is missing, or there are several currencies."""
+    """The cost of all rows; None if a price is missing, or there are several currencies."""
     spent = [row for row in rows if row["prompt_tokens"] + row["completion_tokens"] > 0]
-    priced = {row["currency"] for row in spent}
-    return None if len(priced) != 1 or None in priced else float(sum(row["cost"] for row in spent))
+    currencies = {row["currency"] for row in spent}
+    return None if len(currencies) != 1 or None in currencies else float(sum(row["cost"] for row in spent))
 
 
-def _jobs(ended: list[Row], live: list[Row]) -> Jobs:
-    counts: Counter[str] = Counter()
-    for row in ended:
-        counts[row["status"]] += row["jobs"]
-    alive = sum(row["jobs"] for row in live)
-    return Jobs(counts[JobStatus.SUCCEEDED], counts[JobStatus.FAILED], counts[JobStatus.CANCELLED], alive)
-
-
-def _count(rows: list[Row], condition: Callable[[Row], bool]) -> int:
-    return sum(row["attempts"] for row in rows if condition(row))
-
-
-def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
-
-
-_LIVE = """
+_LIVE = f"""
 SELECT workflow, count(*) AS jobs FROM jobs
-WHERE finished_at IS NULL AND experiment IS NULL AND (%(workflow)s::text IS NULL OR jobs.workflow = %(workflow)s)
+WHERE finished_at IS NULL AND experiment IS NULL AND {counts.OF_WORKFLOW}
 GROUP BY 1
+"""
+
+_TREND = f"""
+SELECT date_bin(%(step)s::interval, judged_at, %(since)s::timestamptz) AS at, outcome, {counts.COUNTS}
+FROM judged_attempts JOIN jobs ON jobs.id = job_id
+WHERE judged_at >= %(since)s::timestamptz AND judged_at < %(until)s::timestamptz AND {counts.OF_WORKFLOW}
+    AND jobs.experiment IS NULL
+GROUP BY 1, 2
+"""
+
+_SLOWEST = f"""
+SELECT
+    job_id, workflow, turn, visit, closed_turns.state, outcome, attempts::int, closed_at - opened_at AS took
+FROM closed_turns JOIN jobs ON jobs.id = job_id
+WHERE closed_at >= %(since)s::timestamptz AND {counts.OF_WORKFLOW}
+ORDER BY took DESC, job_id, turn LIMIT %(limit)s
 """

@@ -98,30 +98,50 @@ FROM attempts
     JOIN jobs ON jobs.id = attempts.job_id
 """  # noqa: S608 -- constants
 
-# Joined to many attempts at once, the few prices cost next to nothing.
+# Every attempt with a verdict, and whatever is counted of it, in one place: for the rates below, the statistics, the
+# metrics, the dashboard and experiments. It is not promised. The first answer of a turn is its first attempt that was
+# not lost. Joined to many attempts at once, the few prices cost next to nothing.
+JUDGED_ATTEMPTS = """
+SELECT
+    attempts.job_id, attempts.turn, attempts.outcome, attempts.cause, attempts.model, attempts.started_at,
+    attempts.judged_at, attempts.observed, attempts.ttft_ms, attempts.duration_ms, attempts.prompt_tokens,
+    attempts.completion_tokens,
+    attempts.rung_schema = 'passed' AS in_format,
+    attempts.rung_semantic = 'passed' AS rules_kept,
+    attempts.outcome <> 'transport' AND (
+        attempts.ordinal = 1 OR NOT EXISTS (
+            SELECT FROM attempts AS earlier
+            WHERE earlier.job_id = attempts.job_id AND earlier.turn = attempts.turn
+                AND earlier.ordinal < attempts.ordinal AND earlier.outcome <> 'transport'
+        )
+    ) AS first_answer,
+    (
+        attempts.prompt_tokens * COALESCE(own.prompt, other.prompt)
+        + attempts.completion_tokens * COALESCE(own.completion, other.completion)
+    ) * 0.000001 AS cost,
+    COALESCE(own.currency, other.currency) AS currency
+FROM attempts
+    LEFT JOIN prices AS own ON own.model = attempts.model
+        AND own.since <= attempts.started_at AND (own.until IS NULL OR attempts.started_at < own.until)
+    LEFT JOIN prices AS other ON other.model = '*'
+        AND other.since <= attempts.started_at AND (other.until IS NULL OR attempts.started_at < other.until)
+WHERE attempts.outcome IS NOT NULL
+"""
+
+# Turns that were closed, and so are counted once and for all. A replay did not ask the turns that it carried over.
+CLOSED_TURNS = """
+SELECT
+    turns.job_id, turns.ordinal AS turn, turns.visit, turns.state, turns.outcome, turns.opened_at, turns.closed_at,
+    (
+        SELECT count(*) FROM attempts WHERE attempts.job_id = turns.job_id AND attempts.turn = turns.ordinal
+    ) AS attempts
+FROM turns WHERE turns.closed_at IS NOT NULL AND NOT turns.carried
+"""
+
 FAILURE_RATES = f"""
-WITH judged AS (
+WITH counted AS (
     SELECT
-        jobs.workflow, jobs.version, date_trunc('hour', attempts.started_at, 'UTC') AS hour, attempts.outcome,
-        attempts.cause, attempts.rung_schema, attempts.rung_semantic,
-        attempts.ordinal = min(attempts.ordinal) FILTER (WHERE attempts.outcome <> 'transport')
-            OVER (PARTITION BY attempts.job_id, attempts.turn) AS first_answer,
-        attempts.prompt_tokens, attempts.completion_tokens,
-        (
-            attempts.prompt_tokens * COALESCE(own.prompt, other.prompt)
-            + attempts.completion_tokens * COALESCE(own.completion, other.completion)
-        ) * 0.000001 AS cost,
-        COALESCE(own.currency, other.currency) AS currency
-    FROM attempts
-        JOIN jobs ON jobs.id = attempts.job_id
-        LEFT JOIN prices AS own ON own.model = attempts.model
-            AND own.since <= attempts.started_at AND (own.until IS NULL OR attempts.started_at < own.until)
-        LEFT JOIN prices AS other ON other.model = '*'
-            AND other.since <= attempts.started_at AND (other.until IS NULL OR attempts.started_at < other.until)
-    WHERE attempts.outcome IS NOT NULL AND jobs.experiment IS NULL
-), counted AS (
-    SELECT
-        workflow, version, hour, count(*) AS attempts,
+        workflow, version, date_trunc('hour', judged_attempts.started_at, 'UTC') AS hour, count(*) AS attempts,
         count(*) FILTER (WHERE outcome = 'valid') AS valid,
         count(*) FILTER (WHERE outcome = 'transport') AS transport,
         count(*) FILTER (WHERE outcome = 'truncation') AS truncation,
@@ -132,14 +152,15 @@ WITH judged AS (
         count(*) FILTER (WHERE outcome = 'parse_failure') AS parse_failure,
         count(*) FILTER (WHERE outcome = 'schema_violation') AS schema_violation,
         count(*) FILTER (WHERE outcome = 'semantic') AS semantic,
-        round(avg((rung_schema = 'passed')::int) FILTER (WHERE first_answer), 4) AS first_pass_format,
-        round(avg((rung_semantic = 'passed')::int) FILTER (WHERE rung_schema = 'passed'), 4) AS semantic_pass,
+        round(avg(in_format::int) FILTER (WHERE first_answer), 4) AS first_pass_format,
+        round(avg(rules_kept::int) FILTER (WHERE in_format), 4) AS semantic_pass,
         count(*) FILTER (WHERE outcome <> 'transport')::numeric AS answers,
         count(*) FILTER (WHERE outcome = 'empty' AND cause = 'no_content') AS zero_token,
         COALESCE(sum(prompt_tokens), 0) AS prompt_tokens, COALESCE(sum(completion_tokens), 0) AS completion_tokens,
         {TOTAL} AS cost,
         CASE WHEN min(currency) = max(currency) THEN min(currency) END AS currency
-    FROM judged
+    FROM judged_attempts JOIN jobs ON jobs.id = job_id
+    WHERE jobs.experiment IS NULL
     GROUP BY workflow, version, hour
 )
 SELECT
@@ -156,19 +177,12 @@ SELECT
 FROM counted
 """  # noqa: S608 -- constants
 
-# Turns that were closed, and so are counted once and for all. What a replay carried over was never asked.
 ATTEMPTS_PER_TURN = """
 SELECT
-    workflow, version, hour, attempts, count(*) AS turns, count(*) FILTER (WHERE outcome = 'valid') AS accepted
-FROM (
-    SELECT
-        jobs.workflow, jobs.version, date_trunc('hour', turns.closed_at, 'UTC') AS hour, turns.outcome,
-        (
-            SELECT count(*) FROM attempts WHERE attempts.job_id = turns.job_id AND attempts.turn = turns.ordinal
-        ) AS attempts
-    FROM turns JOIN jobs ON jobs.id = turns.job_id
-    WHERE turns.closed_at IS NOT NULL AND NOT turns.carried AND jobs.experiment IS NULL
-) AS closed
+    workflow, version, date_trunc('hour', closed_at, 'UTC') AS hour, attempts, count(*) AS turns,
+    count(*) FILTER (WHERE outcome = 'valid') AS accepted
+FROM closed_turns JOIN jobs ON jobs.id = job_id
+WHERE jobs.experiment IS NULL
 GROUP BY workflow, version, hour, attempts
 """
 
@@ -176,6 +190,8 @@ VIEWS = {
     "job_overview": JOB_OVERVIEW,
     "turn_outcomes": TURN_OUTCOMES,
     "attempt_outcomes": ATTEMPT_OUTCOMES,
+    "judged_attempts": JUDGED_ATTEMPTS,
+    "closed_turns": CLOSED_TURNS,
     "failure_rates": FAILURE_RATES,
     "attempts_per_turn": ATTEMPTS_PER_TURN,
 }

@@ -21,7 +21,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from stepladder.embedded import postgres
-from stepladder.models import children, measures, migrate, rare, reads, request, retention, search, variants, visits
+from stepladder.models import children, counts, migrate, rare, reads, request, retention, search, variants, visits
 from stepladder.models.database import Database
 from stepladder.models.listing import JobFilter, Place, candidates, page, places
 from stepladder.models.where import filter_of
@@ -138,8 +138,8 @@ def _lists(few: Callable[[JobFilter], JobFilter], job: UUID, place: Place) -> It
 def _stats() -> Iterator[Case]:
     day = {"since": datetime.now(UTC) - timedelta(days=1), "edge": None, "workflow": None, "experiments": False}
     for name in ("JUDGED", "CLOSED", "OBSERVED", "ENDED"):
-        yield Case(f"stats of a day: {name.lower()}", getattr(measures, name), day)
-    yield Case("stats of a day: took", measures.TOOK, day | {"bounds": list(measures.SECONDS)})
+        yield Case(f"stats of a day: {name.lower()}", getattr(counts, name), day)
+    yield Case("stats of a day: timed", counts.TIMED, day | {"bounds": list(counts.SECONDS)})
 
 
 def seen(connection: Connection, case: Case) -> Seen:

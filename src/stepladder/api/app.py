@@ -29,7 +29,7 @@ from stepladder.api.metrics import Metrics
 from stepladder.api.parts import Parts
 from stepladder.api.shell import Shell
 from stepladder.api.watch import Watch
-from stepladder.models.tally import Tallies
+from stepladder.models.counts import Tallies
 from stepladder.runner.machines import Machines
 from stepladder.services.replays import Replays
 

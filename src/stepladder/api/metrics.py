@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from stepladder.models.measures import SECONDS
+from stepladder.models.counts import SECONDS
 from stepladder.schemas.job import JobStatus
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from stepladder.models.tally import Numbers, Tallies, Tally
+    from stepladder.models.counts import Row, Tallies, Tally
 
 FRESH_S = 2.0
 """However many ask, the database is read once in this time."""
@@ -103,7 +103,7 @@ class _Counted(Collector):
             for labels, count in _summed(judged, f"{kind}_tokens", ("workflow", "model", "outcome")):
                 tokens.add_metric((*labels, kind), count)
         yield tokens
-        priced = {kind: numbers for kind, numbers in judged.items() if kind.currency is not None}
+        priced = [row for row in judged if row["currency"] is not None]
         text = "What judged attempts cost, by the prices of STEPLADDER_PRICES."
         yield _counter(priced, "cost", text, ("workflow", "model", "outcome", "currency"))
 
@@ -115,10 +115,10 @@ class _Counted(Collector):
     def _times(self, measure: str, name: str, text: str) -> Metric:
         took: dict[str, list[int]] = {}
         seconds: defaultdict[str, float] = defaultdict(float)
-        for kind, numbers in self._tally.took.items():
-            if kind.measure == measure:
-                took.setdefault(kind.workflow, [0] * (len(SECONDS) + 1))[kind.bucket] += int(numbers["attempts"])
-                seconds[kind.workflow] += float(numbers.get("seconds", 0.0))
+        for row in self._tally.timed:
+            if row["measure"] == measure:
+                took.setdefault(row["workflow"], [0] * (len(SECONDS) + 1))[row["bucket"]] += row["attempts"]
+                seconds[row["workflow"]] += row["seconds"]
         return _histogram(name, text, SECONDS, took, seconds)
 
     def _turns(self) -> Iterator[Metric]:
@@ -126,10 +126,10 @@ class _Counted(Collector):
         yield _counter(closed, "turns", "Turns that came to their end.", ("workflow", "outcome"))
         turns: dict[str, list[int]] = {}
         attempts: defaultdict[str, float] = defaultdict(float)
-        for kind, numbers in closed.items():
-            bucket = bisect_left(ATTEMPTS, kind.attempts)
-            turns.setdefault(kind.workflow, [0] * (len(ATTEMPTS) + 1))[bucket] += int(numbers["turns"])
-            attempts[kind.workflow] += kind.attempts * int(numbers["turns"])
+        for row in closed:
+            bucket = bisect_left(ATTEMPTS, row["attempts"])
+            turns.setdefault(row["workflow"], [0] * (len(ATTEMPTS) + 1))[bucket] += row["turns"]
+            attempts[row["workflow"]] += row["attempts"] * row["turns"]
         text = "Turns that came to their end, by the attempts that they took."
         yield _histogram("stepladder_attempts_per_turn", text, ATTEMPTS, turns, attempts)
 
@@ -144,16 +144,16 @@ class _Counted(Collector):
             jobs.add_metric((status,), done.get((status,), 0) if status.final else tally.live.get(status, 0))
         yield jobs
 
-        yield GaugeMetricFamily("stepladder_jobs_in_hand", "Jobs that a worker has.", value=tally.in_hand)
-        for label, held in (("workflow", tally.in_hand_of_workflow), ("principal", tally.in_hand_of_principal)):
-            text = f"Jobs that a worker has, by {label}."
-            in_hand = GaugeMetricFamily(f"stepladder_{label}_jobs_in_hand", text, labels=(label,))
-            for name, count in sorted(held.items()):
-                in_hand.add_metric((name,), count)
-            yield in_hand
-        yield GaugeMetricFamily("stepladder_queue_jobs", "Jobs that are due and in nobody's hands.", value=tally.due)
+        yield GaugeMetricFamily("stepladder_jobs_in_hand", "Jobs leased by a worker.", value=tally.in_hand)
+        for label in ("workflow", "principal"):
+            text = f"Jobs leased by a worker, by {label}."
+            leased = GaugeMetricFamily(f"stepladder_{label}_jobs_in_hand", text, labels=(label,))
+            for labels, count in _summed(tally.leased, "jobs", (label,)):
+                leased.add_metric(labels, count)
+            yield leased
+        yield GaugeMetricFamily("stepladder_queue_jobs", "Jobs that are due and not leased.", value=tally.due)
         yield GaugeMetricFamily(
-            "stepladder_queue_age_seconds", "For how long the first of them has been due.", value=tally.age_s
+            "stepladder_queue_age_seconds", "How long the first of them has been due.", value=tally.age_s
         )
 
     def _engines(self) -> Iterator[Metric]:
@@ -164,20 +164,20 @@ class _Counted(Collector):
             yield family
 
 
-def _summed(kinds: Mapping[Any, Numbers], number: str, labels: tuple[str, ...]) -> list[tuple[tuple[str, ...], float]]:
-    """One number of each kind, summed over all that the labels do not name."""
+def _summed(rows: Sequence[Row], number: str, labels: tuple[str, ...]) -> list[tuple[tuple[str, ...], float]]:
+    """One number, summed for each combination of these labels."""
     sums: dict[tuple[str, ...], Any] = {}
-    for kind, numbers in kinds.items():
-        key = tuple(getattr(kind, label) for label in labels)
-        sums[key] = sums.get(key, 0) + numbers.get(number, 0)
+    for row in rows:
+        key = tuple(row[label] for label in labels)
+        sums[key] = sums.get(key, 0) + row[number]
     return [(key, float(count)) for key, count in sorted(sums.items())]
 
 
 def _counter(
-    kinds: Mapping[Any, Numbers], number: str, text: str, labels: tuple[str, ...], *, name: str = ""
+    rows: Sequence[Row], number: str, text: str, labels: tuple[str, ...], *, name: str = ""
 ) -> CounterMetricFamily:
     family = CounterMetricFamily(f"stepladder_{name or number}", text, labels=labels)
-    for values, count in _summed(kinds, number, labels):
+    for values, count in _summed(rows, number, labels):
         family.add_metric(values, count)
     return family
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepladder.api import comparisons, figures, shapes
+from stepladder.api import shapes
 from stepladder.api.problems import MEDIA_TYPE
+from stepladder.schemas.shape import ResponseModel
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -49,14 +50,17 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
+def _models(*bases: type[BaseModel]) -> list[type[BaseModel]]:
+    return [*bases, *(found for base in bases for found in _models(*base.__subclasses__()))]
+
+
 def describe(app: FastAPI, bodies: tuple[type[BaseModel], ...]) -> dict[str, Any]:
     """The whole specification (OpenAPI 3.1), made once."""
     if app.openapi_schema is None:
         spec = type(app).openapi(app)
         schemas = spec.setdefault("components", {}).setdefault("schemas", {})
         # FastAPI leaves every null out, those in examples, too: so each schema is written again.
-        seen = [getattr(room, name, None) for name in schemas for room in (shapes, figures, comparisons)]
-        known = [shape for shape in seen if isinstance(shape, type) and issubclass(shape, shapes.Shape)]
+        known = [model for model in _models(shapes.Shape, ResponseModel) if model.__name__ in schemas]
         models: list[type[BaseModel]] = [*bodies, shapes.Problem, *known]
         for model in models:
             mode: JsonSchemaMode = "validation" if model in bodies else "serialization"

@@ -1,18 +1,17 @@
-"""Routes: what became of each workflow's attempts, and what a usable output took."""
+"""Routes: statistics by workflow."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from stepladder.api.answers import JsonAnswer, moment
-from stepladder.api.figures import Stats
+from stepladder.api.answers import JsonAnswer
 from stepladder.api.parts import Reader, Wired
 from stepladder.api.problems import Mistake, invalid
 from stepladder.api.specification import answered, problems
+from stepladder.schemas.stats import Stats
 from stepladder.schemas.times import since_of
 
 router = APIRouter(tags=["stats"])
@@ -24,16 +23,16 @@ SINCE = "24h"
 async def get_stats(
     parts: Wired,
     _: Reader,
-    workflow: Annotated[str | None, Query(description="of this one alone")] = None,
+    workflow: Annotated[str | None, Query(description="only this one")] = None,
     since: Annotated[str, Query(description="how long ago (`90m`, `24h`, `7d`), or a time by RFC 3339")] = SINCE,
 ) -> JsonAnswer:
-    """What was judged, closed and ended since then, by workflow. One that had nothing to do is missing."""
+    """The attempts judged, turns closed and jobs ended since then, by workflow. Idle workflows are left out."""
     at = since_of(since, datetime.now(UTC))
     if at is None:
-        mistakes = [Mistake(f"{since[:40]!r} is no time, such as 24h, 7d or 2026-01-31T12:30:00Z", parameter="since")]
+        mistakes = [Mistake(f"{since[:40]!r} is not a time such as 24h, 7d or 2026-01-31T12:30:00Z", parameter="since")]
         raise invalid("the request has a wrong parameter: since", mistakes)
     if workflow is not None and "\0" in workflow:
-        mistakes = [Mistake("no workflow has the character \\u0000 in its name", parameter="workflow")]
+        mistakes = [Mistake("a workflow name cannot contain \\u0000", parameter="workflow")]
         raise invalid("the request has a wrong parameter: workflow", mistakes)
     found = await parts.reads.stats(at, workflow)
-    return JsonAnswer({"since": moment(at), "workflows": [asdict(stats) for stats in found]})
+    return JsonAnswer(Stats(since=at, workflows=list(found)).as_json())

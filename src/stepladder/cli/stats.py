@@ -1,8 +1,7 @@
-"""``stepladder stats``: what became of a workflow's answers, and what a usable output took."""
+"""``stepladder stats``: rates, attempts per turn, tokens and costs by workflow."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from stepladder.models.stats import WorkflowStats
+    from stepladder.schemas.stats import WorkflowStats
 
-MANY = 3  # attempts of a turn from which on they stand together
+MANY = 3  # attempts of a turn, counted as one group from here on
 
 
 def stats(
@@ -43,14 +42,15 @@ def stats(
 ) -> None:
     """Show rates, attempts per turn, tokens and costs by workflow, retries included.
 
-    Other options than --since choose jobs, as `stepladder jobs` does; all attempts of those are counted.
+    All options except --since filter jobs, as in `stepladder jobs`; all attempts of those jobs are counted.
     """
     from stepladder.cli.desk import at_desk
+    from stepladder.schemas.stats import Stats
 
     at = since_of(since, datetime.now(UTC))
     if at is None:
         remedy = "write --since 24h, --since 7d or --since 2026-01-31T12:30:00Z"
-        raise BadInputError(f"--since: {since!r} is no time", remedy=remedy)
+        raise BadInputError(f"--since: {since!r} is not a time", remedy=remedy)
     wanted = filters.read_filter(
         workflow=workflow,
         principal=principal,
@@ -66,26 +66,25 @@ def stats(
     )
     found = at_desk(load_settings(), lambda desk: desk.reads.stats(at, wanted=wanted))
     if as_json:
-        say_json({"since": at, "workflows": [asdict(one) for one in found]})
+        say_json(Stats(since=at, workflows=list(found)).as_json())
         return
     for one in found:
         print_stats(console(), one, at)
     if not found:
-        whose = "" if not workflow else f" of {' or '.join(workflow)}"
-        console(error=True).print(
-            f"nothing{escape(whose)} since {at:%Y-%m-%d %H:%M} UTC; look further back: --since 30d"
-        )
+        whose = f" of {' or '.join(workflow)}" if workflow else ""
+        message = f"nothing{whose} since {at:%Y-%m-%d %H:%M} UTC; look further back: --since 30d"
+        console(error=True).print(escape(message))
     elif all(one.cost is None for one in found):
-        hint = "no cost is known: set STEPLADDER_PRICES; a worker or the API takes it up when it starts"
+        hint = "no costs are known: set STEPLADDER_PRICES and restart a worker or the API"
         console(error=True).print(hint, style="dim")
 
 
 def print_stats(out: Console, stats: WorkflowStats, since: datetime) -> None:
-    """One workflow: a few lines, and a table of where its tokens went."""
+    """One workflow: a few lines, and a table of its tokens by outcome."""
     jobs, rates = stats.jobs, stats.rates
     out.print(f"[bold]{escape(shorten(stats.workflow, 60))}[/] since {since:%Y-%m-%d %H:%M} UTC")
     ended = f"{jobs.succeeded} succeeded, {jobs.failed} failed, {jobs.cancelled} cancelled"
-    out.print(f"  jobs      {ended}; {jobs.live} not ended now")
+    out.print(f"  jobs      {ended}; {jobs.live} live now")
     if not stats.attempts:
         out.print("")
         return
@@ -99,7 +98,7 @@ def print_stats(out: Console, stats: WorkflowStats, since: datetime) -> None:
     )
     out.print(f"  attempts  {_attempts(stats)}")
     for rule in stats.observed:
-        out.print(f"  observed  {escape(shorten(rule.rule, 40))} broken by {rule.attempts} answers, and not rejected")
+        out.print(f"  observed  {escape(shorten(rule.rule, 40))} broken by {rule.attempts} answers, not rejected")
     out.print(_outcomes(stats), soft_wrap=False)
     out.print(f"  per usable output: {_per_usable(stats)}\n")
 
@@ -119,7 +118,7 @@ def _outcomes(stats: WorkflowStats) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     table.add_column("  outcome", no_wrap=True)
-    table.add_column("cause", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that gives way
+    table.add_column("cause", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that shrinks
     for name in ("attempts", "prompt", "completion", "tokens", stats.currency or "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     total = stats.prompt_tokens + stats.completion_tokens
@@ -141,7 +140,7 @@ def _outcomes(stats: WorkflowStats) -> Table:
 
 def _per_usable(stats: WorkflowStats) -> str:
     if stats.tokens_per_usable is None:
-        return "there is none"
+        return "none"
     tokens = f"{stats.tokens_per_usable:,.1f} tokens"
     if stats.cost_per_usable is None:
         return f"{tokens}, retries included"
@@ -149,7 +148,7 @@ def _per_usable(stats: WorkflowStats) -> str:
 
 
 def _money(amount: float | None) -> str:
-    """Two digits behind the point, or as many as show three that count."""
+    """Two decimals, or for small amounts three significant digits."""
     if amount is None:
         return "-"
     return f"{amount:,.2f}" if amount == 0 or amount >= 1 else format(Decimal(f"{amount:.3g}"), "f")

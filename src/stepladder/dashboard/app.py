@@ -17,7 +17,7 @@ from stepladder.dashboard import actions, diffpage, jobpage, listpage, login, ov
 from stepladder.dashboard.desk import Counts, Desk, Guest
 from stepladder.dashboard.render import HEADERS, assets, page
 from stepladder.dashboard.sessions import AT_HOME, COOKIE, Sessions
-from stepladder.models.tally import Tallies
+from stepladder.models.counts import Tallies
 from stepladder.models.visits import Visits
 from stepladder.schemas.errors import StepladderError
 

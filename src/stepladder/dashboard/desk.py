@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from stepladder.api.parts import Parts
     from stepladder.dashboard.sessions import Session, Sessions
+    from stepladder.models.counts import Tallies, Tally
     from stepladder.models.reads import Overview
-    from stepladder.models.tally import Tallies, Tally
     from stepladder.models.visits import Visits
 
 FRESH_S = 1.0
@@ -71,8 +71,8 @@ class Counts:
         counts = dict.fromkeys(JobStatus, 0)
         for word, number in tally.live.items():
             counts[JobStatus(word)] += number
-        for ended, numbers in tally.ended.items():
-            counts[JobStatus(ended.status)] += int(numbers["jobs"])
+        for row in tally.ended:
+            counts[JobStatus(row["status"])] += row["jobs"]
         return counts
 
 

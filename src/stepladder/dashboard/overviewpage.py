@@ -15,7 +15,7 @@ from stepladder.dashboard.desk import desk_of
 from stepladder.dashboard.filters import NAMES
 from stepladder.dashboard.render import page
 from stepladder.models.listing import JobFilter
-from stepladder.models.trend import read_slowest, read_trend, together
+from stepladder.models.stats import read_slowest, read_trend
 from stepladder.schemas.errors import StepladderError
 from stepladder.schemas.job import JobStatus
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from stepladder.dashboard.chart import Spark
     from stepladder.dashboard.desk import Desk
     from stepladder.engine.identity import Identity
-    from stepladder.models.stats import WorkflowStats
-    from stepladder.models.trend import Bucket, SlowTurn
+    from stepladder.models.stats import Bucket, SlowTurn
+    from stepladder.schemas.stats import WorkflowStats
 
 SLOWEST, FAILED = 5, 6
 ENGINE_WITHIN_S = 2.0
@@ -77,6 +77,7 @@ class Figures:
     """What is read of the database for the page, once for all who look at it."""
 
     buckets: tuple[Bucket, ...]
+    whole: Bucket
     workflows: tuple[WorkflowStats, ...]
     slowest: tuple[SlowTurn, ...]
 
@@ -94,7 +95,6 @@ async def show_overview(request: Request) -> Response:
     counts, tally = await desk.counts.read(), await desk.counts.tally()
     wanted = JobFilter(status=(JobStatus.FAILED,), workflow=(workflow,) if workflow else ())
     names = dict.fromkeys(version.name for version in await desk.parts.reads.workflows())
-    whole = together(figures.buckets, since)
     return page(
         request,
         "overview.html",
@@ -107,8 +107,8 @@ async def show_overview(request: Request) -> Response:
         statuses=list(JobStatus),
         chart=bar_chart(figures.buckets, period.step),
         buckets=figures.buckets,
-        whole=whole,
-        rates=alert_rates(whole, figures.buckets),
+        whole=figures.whole,
+        rates=alert_rates(figures.whole, figures.buckets),
         stats=figures.workflows,
         slowest=figures.slowest,
         tally=tally,
@@ -123,8 +123,8 @@ async def show_overview(request: Request) -> Response:
 def alert_rates(whole: Bucket, buckets: Sequence[Bucket]) -> tuple[AlertRate, ...]:
     def one(name: str, told: str, bound: float, *, falling: bool = False) -> AlertRate:
         field = name.replace(" ", "_").replace("-", "_")
-        line = spark([getattr(bucket, field) for bucket in buckets])
-        return AlertRate(name, told, getattr(whole, field), bound, falling, line)
+        line = spark([getattr(bucket.rates, field) for bucket in buckets])
+        return AlertRate(name, told, getattr(whole.rates, field), bound, falling, line)
 
     return (
         one("validity", "of the answers that arrived, those that were accepted", 0.9, falling=True),
@@ -143,7 +143,7 @@ def _since(now: datetime, period: Period) -> datetime:
 async def _read(desk: Desk, since: datetime, period: Period, workflow: str | None) -> Figures:
     database = desk.parts.store.database
     return Figures(
-        await read_trend(database, since, period.step, period.steps, workflow),
+        *await read_trend(database, since, period.step, period.steps, workflow),
         await desk.parts.reads.stats(since, workflow),
         await read_slowest(database, since, SLOWEST, workflow),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -11,18 +11,18 @@ from uuid import UUID
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
+from stepladder.models.counts import Tallies
 from stepladder.models.database import Database
 from stepladder.models.ids import uuid7
 from stepladder.models.prices import keep_prices
 from stepladder.models.shares import renew_share
-from stepladder.models.tally import Tallies
-from stepladder.testing import Answer, Fault, eventually
+from stepladder.testing import Answer, Fault
 from stepladder.wiring.prices import parse_prices
 
 if TYPE_CHECKING:
     import pytest
 
-    from stepladder.models.tally import Tally
+    from stepladder.models.counts import Tally
 
     from .conftest import Api
 
@@ -127,7 +127,7 @@ async def test_costs_are_counted_by_model_and_outcome(bill: Api) -> None:
         assert found[f"stepladder_cost_total{{{labels}}}"] == 0.002
 
 
-async def test_rules_that_only_observe_are_counted_by_their_id(bill: Api) -> None:
+async def test_observed_rules_are_counted_by_id(bill: Api) -> None:
     await bill.publish(OBSERVING)
     await drive(bill, Answer({"total": 11}), Answer({"total": 12}), workflow="observing")
     found = await numbers(bill)
@@ -135,27 +135,22 @@ async def test_rules_that_only_observe_are_counted_by_their_id(bill: Api) -> Non
     assert found['stepladder_attempts_total{cause="even",outcome="semantic",workflow="observing"}'] == 1
 
 
-async def test_what_settles_between_two_readings_is_counted_once(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepladder.models.tally.SETTLED_AFTER_S", 1.0)
+async def test_rows_that_settle_between_readings_are_counted_once(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepladder.models.counts.SETTLED_AFTER_S", 1.0)
     tallies = Tallies(bill.reads._database)
 
     def counted(tally: Tally) -> dict[str, float]:
-        kinds = {"judged": "attempts", "closed": "turns", "took": "attempts", "ended": "jobs"}
-        sums = {kind: sum(one[name] for one in getattr(tally, kind).values()) for kind, name in kinds.items()}
-        return sums | {"prompt_tokens": sum(one.get("prompt_tokens", 0) for one in tally.judged.values())}
-
-    async def is_settled(jobs: int) -> bool:
-        assert counted(await tallies.read()) == {
-            "judged": 3 * jobs, "closed": jobs, "took": 6 * jobs, "ended": jobs, "prompt_tokens": 30 * jobs,
-        }  # fmt: skip
-        kept = (tallies._judged, tallies._closed, tallies._took, tallies._ended)
-        sums = [sum(sum(one[n] for n in ("attempts", "turns", "jobs")) for one in k._settled.values()) for k in kept]
-        return sums == [3 * jobs, jobs, 6 * jobs, jobs]
+        kinds = {"judged": "attempts", "closed": "turns", "timed": "attempts", "ended": "jobs"}
+        sums = {kind: sum(one[name] for one in getattr(tally, kind)) for kind, name in kinds.items()}
+        return sums | {"prompt_tokens": sum(one["prompt_tokens"] for one in tally.judged)}
 
     for jobs in (1, 2):
         await drive(bill, *(Answer({"total": n}, prompt_tokens=10) for n in (1, 2, 3)))
-        assert not await is_settled(jobs)
-        await eventually(partial(is_settled, jobs), 20, what="the tallies are settled")
+        for pause_s in (0.0, 1.2, 1.2):  # before, while and after they settle
+            await asyncio.sleep(pause_s)
+            assert counted(await tallies.read()) == {
+                "judged": 3 * jobs, "closed": jobs, "timed": 6 * jobs, "ended": jobs, "prompt_tokens": 30 * jobs,
+            }  # fmt: skip
 
 
 async def test_paths_that_anybody_makes_up_make_no_new_metrics(api: Api) -> None:

@@ -1,10 +1,10 @@
-"""What answers cost, and what became of them: prices with their history, the views, and the statistics."""
+"""Prices and their history, the views that count, statistics, the trend and the slowest turns."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import pytest
 from stepladder.models.database import Database
 from stepladder.models.prices import keep_prices
 from stepladder.models.reads import Reads
-from stepladder.models.stats import Jobs, ObservedRule, Share, Took
+from stepladder.models.stats import read_slowest, read_trend
 from stepladder.schemas.answer import Completion, Lost, Usage, Verdict, Violation
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.prices import Price, Prices
@@ -22,8 +22,8 @@ from stepladder.workflows.step import Ask, Step
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
-    from stepladder.models.stats import WorkflowStats
     from stepladder.schemas.answer import Arrival
+    from stepladder.schemas.stats import WorkflowStats
 
     from .conftest import Bench
 
@@ -50,7 +50,7 @@ LOST = Verdict(Outcome.TRANSPORT, "connect")
 
 
 async def play(bench: Bench, *verdicts: Verdict) -> Claim:
-    """A job whose one turn is answered like that, still in the hands of its worker."""
+    """A job whose one turn gets these verdicts; it is still leased."""
     job = await bench.submit()
     claim, attempt = await bench.ask(await bench.claim(job))
     for nth, verdict in enumerate(verdicts, 2):
@@ -77,7 +77,7 @@ async def stats_of(database: Database) -> WorkflowStats:
     return stats
 
 
-async def test_without_prices_a_cost_is_not_known_and_not_nothing(bench: Bench, database: Database) -> None:
+async def test_without_prices_a_cost_is_unknown_and_not_zero(bench: Bench, database: Database) -> None:
     await play(bench, BROKEN_RULE, VALID)
     assert await select(bench, "SELECT cost FROM attempt_outcomes") == [{"cost": None}, {"cost": None}]
     assert await select(bench, "SELECT cost FROM job_overview") == [{"cost": None}]
@@ -87,7 +87,7 @@ async def test_without_prices_a_cost_is_not_known_and_not_nothing(bench: Bench, 
     assert (stats.cost, stats.cost_per_usable, stats.currency, stats.tokens_per_usable) == (None, None, None, 300.0)
 
 
-async def test_the_first_prices_hold_for_the_past_and_others_from_then_on(bench: Bench, database: Database) -> None:
+async def test_the_first_prices_apply_to_the_past_and_later_ones_do_not(bench: Bench, database: Database) -> None:
     await play(bench, VALID)  # 100 tokens of the prompt and 50 of the completion, of the model `model`
     assert await keep_prices(database, Prices({"model": price("1", "2"), "other": price("7", "7")}, "EUR"))
     assert not await keep_prices(database, Prices({"model": price("1.0", "2"), "other": price("7", "7")}, "EUR"))
@@ -103,9 +103,7 @@ async def test_the_first_prices_hold_for_the_past_and_others_from_then_on(bench:
     assert kept["n"] == 1  # what did not change was not written again
 
 
-async def test_a_model_that_is_not_named_costs_what_every_other_does_and_its_own_price_wins(
-    bench: Bench, database: Database
-) -> None:
+async def test_a_models_own_price_wins_over_the_default(bench: Bench, database: Database) -> None:
     await keep_prices(database, Prices({"*": price("1", "0")}))
     await play(bench, VALID)
     await keep_prices(database, Prices({"*": price("1", "0"), "model": price("3", "0")}))
@@ -121,7 +119,7 @@ async def test_a_model_that_is_not_named_costs_what_every_other_does_and_its_own
     assert rates["cost"] is None
 
 
-async def test_costs_in_two_currencies_have_no_sum(bench: Bench, database: Database) -> None:
+async def test_costs_in_two_currencies_are_not_added_up(bench: Bench, database: Database) -> None:
     await keep_prices(database, Prices({"*": price("1", "1")}, "EUR"))
     await play(bench, VALID)
     await keep_prices(database, Prices({"*": price("1", "1")}, "USD"))
@@ -131,7 +129,7 @@ async def test_costs_in_two_currencies_have_no_sum(bench: Bench, database: Datab
     assert await select(bench, "SELECT cost, currency FROM failure_rates") == [{"cost": None, "currency": None}]
 
 
-async def test_processes_that_start_at_once_leave_one_price_each(bench: Bench, database_url: str) -> None:
+async def test_processes_that_start_at_once_write_each_price_once(bench: Bench, database_url: str) -> None:
     wanted = [Prices({"a": price(str(n), "1"), "*": price("1", "1")}) for n in (1, 2)] * 3
     async with Database(database_url, size=6) as wide:
         await asyncio.gather(*(keep_prices(wide, prices) for prices in wanted))
@@ -142,9 +140,7 @@ async def test_processes_that_start_at_once_leave_one_price_each(bench: Bench, d
     assert await select(bench, "SELECT FROM prices WHERE since > until") == []
 
 
-async def test_an_answer_whose_tokens_nobody_told_takes_no_price_from_the_others(
-    bench: Bench, database: Database
-) -> None:
+async def test_an_answer_without_token_counts_leaves_the_cost_known(bench: Bench, database: Database) -> None:
     await keep_prices(database, Prices({"*": price("1", "1")}))
     await play(bench, LOST, VALID)
     [job] = await select(bench, "SELECT cost FROM job_overview")
@@ -154,7 +150,7 @@ async def test_an_answer_whose_tokens_nobody_told_takes_no_price_from_the_others
     assert stats.cost == 0.00015
 
 
-async def test_statistics_say_where_the_tokens_went_retries_included(bench: Bench, database: Database) -> None:
+async def test_statistics_count_tokens_and_costs_retries_included(bench: Bench, database: Database) -> None:
     await keep_prices(database, Prices({"model": price("1", "2")}, "EUR"))
     await play(bench, VALID)
     await play(bench, BROKEN_SCHEMA, BROKEN_RULE, VALID)
@@ -166,8 +162,11 @@ async def test_statistics_say_where_the_tokens_went_retries_included(bench: Benc
     assert (rates.validity, rates.truncation, rates.zero_token, rates.transport) == (3 / 7, 1 / 7, 1 / 7, 1 / 8)
     assert rates.first_pass_format == 1 / 4  # of the lost one, the first answer came second, and was cut off
     assert rates.semantic_pass == 3 / 4
-    assert stats.attempts_per_turn == (Took(1, 2, 1), Took(3, 2, 2))
-    assert stats.outcomes[0] == Share(Outcome.VALID, None, 3, 300, 150, 0.0006)
+    per_turn = [(one.attempts, one.turns, one.accepted) for one in stats.attempts_per_turn]
+    assert per_turn == [(1, 2, 1), (3, 2, 2)]
+    assert stats.outcomes[0].as_json() == {
+        "outcome": "valid", "cause": None, "attempts": 3, "prompt_tokens": 300, "completion_tokens": 150, "cost": 0.0006
+    }  # fmt: skip
     assert [share.outcome for share in stats.outcomes] == [
         Outcome.VALID, Outcome.TRANSPORT, Outcome.TRUNCATION, Outcome.EMPTY, Outcome.SCHEMA_VIOLATION, Outcome.SEMANTIC,
     ]  # fmt: skip
@@ -175,7 +174,7 @@ async def test_statistics_say_where_the_tokens_went_retries_included(bench: Benc
     assert stats.tokens_per_usable == pytest.approx(1000 / 3)
     assert stats.cost == pytest.approx(0.0013)
     assert stats.cost_per_usable == pytest.approx(0.0013 / 3)
-    assert stats.jobs == Jobs(0, 0, 0, 4)
+    assert stats.jobs.live == 4
     [view] = await select(bench, "SELECT * FROM failure_rates")
     for name in ("validity", "truncation", "zero_token", "transport"):
         assert float(view[f"{name}_rate"]) == pytest.approx(getattr(rates, name), abs=0.0001)
@@ -186,16 +185,14 @@ async def test_statistics_say_where_the_tokens_went_retries_included(bench: Benc
     assert [tuple(row.values()) for row in took] == [(1, 2, 1), (3, 2, 2)]
 
 
-async def test_a_rule_that_only_observes_is_counted_by_its_id_whatever_that_is(
-    bench: Bench, database: Database
-) -> None:
+async def test_observed_rules_are_counted_by_any_id(bench: Bench, database: Database) -> None:
     for source in ("tone", "tone", "odd \0 \ud83d"):
         await play(bench, replace(VALID, observed=(Violation("/note", 'says "source": "none" \0', source),)))
     stats = await stats_of(database)
-    assert stats.observed == (ObservedRule("tone", 2), ObservedRule("odd \0 \ud83d", 1))
+    assert [(one.rule, one.attempts) for one in stats.observed] == [("tone", 2), ("odd \0 \ud83d", 1)]
 
 
-async def test_statistics_are_of_the_time_and_the_workflow_that_are_asked_for(bench: Bench, database: Database) -> None:
+async def test_statistics_cover_the_period_and_workflow_asked_for(bench: Bench, database: Database) -> None:
     claim = await play(bench, VALID)
     reads = Reads(database)
     later = datetime.now(UTC).replace(year=2100)
@@ -204,12 +201,51 @@ async def test_statistics_are_of_the_time_and_the_workflow_that_are_asked_for(be
     assert await reads.stats(LONG_AGO, "another") == ()
     assert await bench.commit(claim, bench.finished(claim))
     assert await reads.stats(later) == ()
-    assert (await stats_of(database)).jobs == Jobs(1, 0, 0, 0)
+    jobs = (await stats_of(database)).jobs
+    assert (jobs.succeeded, jobs.live) == (1, 0)
 
 
-async def test_what_a_replay_carried_over_was_not_asked(bench: Bench, database: Database) -> None:
+async def test_carried_turns_are_not_counted(bench: Bench, database: Database) -> None:
     await play(bench, VALID)
     async with await bench.connect() as connection:
         await connection.execute("UPDATE turns SET carried = true")
-    assert (await stats_of(database)).attempts_per_turn == ()
+    assert (await stats_of(database)).attempts_per_turn == []
     assert await select(bench, "SELECT * FROM attempts_per_turn") == []
+
+
+STEP = timedelta(minutes=10)
+
+
+async def test_each_attempt_is_counted_in_the_step_when_it_was_judged(bench: Bench, database: Database) -> None:
+    await play(bench, LOST, NOTHING, CUT, BROKEN_RULE, VALID)
+    await play(bench, VALID)
+    since = datetime.now(UTC) - STEP * 2.5
+    buckets, whole = await read_trend(database, since, STEP, 4)
+    assert [bucket.at for bucket in buckets] == [since + STEP * nth for nth in range(4)]
+    assert [bucket.attempts for bucket in buckets] == [0, 0, 6, 0]
+    now = buckets[2]
+    assert now.outcomes == dict.fromkeys(Outcome, 0) | {
+        Outcome.TRANSPORT: 1,
+        Outcome.EMPTY: 1,
+        Outcome.TRUNCATION: 1,
+        Outcome.SEMANTIC: 1,
+        Outcome.VALID: 2,
+    }
+    [stats] = await Reads(database).stats(since)
+    assert now.rates == whole.rates == stats.rates
+    assert (stats.rates.validity, stats.rates.transport) == (0.4, 1 / 6)
+    for steps, workflow, attempts in ((2, None, 0), (4, "nobody", 0), (4, stats.workflow, 6)):
+        assert (await read_trend(database, since, STEP, steps, workflow))[1].attempts == attempts
+
+
+async def test_the_slowest_closed_turns_come_first(bench: Bench, database: Database) -> None:
+    for verdicts in ((VALID,), (LOST, LOST, VALID), (BROKEN_RULE, VALID)):
+        await play(bench, *verdicts)
+    since = LONG_AGO
+    found = await read_slowest(database, since, 10)
+    assert sorted(one.attempts for one in found) == [1, 2, 3]
+    assert [one.took for one in found] == sorted((one.took for one in found), reverse=True)
+    assert all(one.outcome is Outcome.VALID for one in found)
+    assert await read_slowest(database, since, 1) == found[:1]
+    assert await read_slowest(database, since, 10, "nobody") == ()
+    assert await read_slowest(database, datetime.now(UTC) + STEP, 10) == ()

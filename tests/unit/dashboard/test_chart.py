@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from stepladder.dashboard.chart import SPARK_HEIGHT, bar_chart, nice, spark
 from stepladder.dashboard.overviewpage import alert_rates
 from stepladder.dashboard.render import percent
-from stepladder.models.trend import Bucket, together
+from stepladder.models.stats import Bucket
 from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.stats import RATES, Rates
 
 HOUR = timedelta(hours=1)
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -21,7 +22,7 @@ COUNTS = st.dictionaries(st.sampled_from(Outcome), st.integers(0, 5000))
 
 @given(st.lists(COUNTS, max_size=30))
 def test_the_height_of_a_block_is_its_share_of_the_scale(counts: list[dict[Outcome, int]]) -> None:
-    buckets = [Bucket(AT + HOUR * nth, one) for nth, one in enumerate(counts)]
+    buckets = [Bucket(AT + HOUR * nth, one, Rates.of([])) for nth, one in enumerate(counts)]
     chart = bar_chart(buckets, HOUR)
     assert chart.total == sum(sum(one.values()) for one in counts)
     top = max(int(tick.text.replace(",", "")) for tick in chart.numbers)
@@ -50,17 +51,18 @@ def test_a_gap_in_a_rate_is_a_gap_in_its_line() -> None:
     assert spark([None, None]).paths == ()
 
 
-def test_the_four_rates_are_shares_of_what_their_words_say() -> None:
-    outcomes = {Outcome.VALID: 6, Outcome.TRUNCATION: 1, Outcome.EMPTY: 3, Outcome.TRANSPORT: 10}
-    bucket = Bucket(AT, outcomes, nothing=2)
-    rates = {one.name: (one.rate, one.beyond) for one in alert_rates(together([bucket], AT), [bucket])}
+def test_each_alert_rate_is_compared_with_its_bound() -> None:
+    counted = dict.fromkeys([column for parts in RATES.values() for column in parts], 0)
+    counted |= {"attempts": 20, "answers": 10, "usable": 6, "truncated": 1, "zero_token": 2, "lost": 10}
+    bucket = Bucket(AT, {}, Rates.of([counted]))
+    rates = {one.name: (one.rate, one.beyond) for one in alert_rates(bucket, [bucket])}
     assert rates == {
         "validity": (0.6, True),
         "truncation": (0.1, True),
         "zero-token": (0.2, True),
         "transport": (0.5, True),
     }
-    nothing = Bucket(AT, {})
+    nothing = Bucket(AT, {}, Rates.of([]))
     assert [(one.rate, one.beyond) for one in alert_rates(nothing, [nothing])] == [(None, False)] * 4
 
 
