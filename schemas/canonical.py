@@ -1,4 +1,7 @@
-"""One spelling for each JSON value (RFC 8785), and its hash."""
+"""When two JSON values are the same, and a canonical spelling (RFC 8785) and hashes that follow from it.
+
+A JSON number has no type: 36 and 36.0 are the same, and so are objects whose names come in another order.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,35 @@ from typing import TYPE_CHECKING, Any
 
 import rfc8785
 
+from stepladder.schemas.jsontypes import plain
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from stepladder.schemas.jsontypes import Json
 
-# RFC 8785 writes numbers as IEEE doubles do; beyond this an integer has no spelling of its own.
+# RFC 8785 writes numbers as IEEE doubles; a larger integer has no spelling of its own.
 EXACT_INTEGER = 2**53 - 1
+
+
+def identity(value: Any, spend: Callable[[int], None] = lambda _: None) -> Hashable:
+    """A hashable stand-in, equal for the same JSON value and for no other. ``spend`` is told of each step."""
+    spend(1)
+    if isinstance(value, Mapping):
+        return "object", frozenset((name, identity(item, spend)) for name, item in value.items())
+    if isinstance(value, str):
+        spend(len(value) // 100)
+        return "string", value
+    if isinstance(value, Sequence):
+        return "array", tuple(identity(item, spend) for item in value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number", value
+    return type(value), value
 
 
 def canonical(value: Json) -> bytes:
     """The canonical UTF-8 spelling. Raises ``rfc8785.CanonicalizationError`` for what is not JSON, such as NaN."""
-    return rfc8785.dumps(_as_doubles(value))
+    return rfc8785.dumps(plain(value, _as_double))
 
 
 def content_hash(value: Json) -> str:
@@ -26,20 +48,20 @@ def content_hash(value: Json) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def _as_doubles(value: Json) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT_INTEGER:
-        return float(value)
-    if isinstance(value, Mapping):
-        return {name: _as_doubles(item) for name, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_as_doubles(item) for item in value]
-    return value
-
-
 def exact_hash(value: Json) -> str:
-    """SHA-256 of the JSON with its names sorted and integers exact at any size, as 64 hexadecimal digits.
+    """SHA-256 of the value, as 64 hexadecimal digits: the same for the same JSON value, with integers of any size.
 
-    For what must never be taken for something else, such as the arguments behind an idempotency key: RFC 8785 spells
+    For what must never be confused, such as the arguments behind an idempotency key: RFC 8785 spells
     9007199254740993 and 9007199254740992 alike.
     """
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    spelled = json.dumps(plain(value, _as_integer), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(spelled.encode()).hexdigest()
+
+
+def _as_double(value: Any) -> Any:
+    beyond = isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT_INTEGER
+    return float(value) if beyond else value
+
+
+def _as_integer(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from stepladder.schemas.pointer import resolve, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +49,7 @@ def _read(schema: Any, root: Any, known: dict[str, Actions], depth: int) -> Acti
     if isinstance(reference, str):
         if reference not in known:
             known[reference] = Actions()  # what a reference finds that comes back to itself
-            known[reference] = _read(resolve(reference, root), root, known, depth + 1)
+            known[reference] = _read(referenced(reference, root), root, known, depth + 1)
         found = _both(found, known[reference])
     for branch in schema.get("allOf") or ():
         found = _both(found, _read(branch, root, known, depth + 1))
@@ -95,24 +98,16 @@ def followed(schema: Any, root: Any) -> Any:
     seen: set[str] = set()
     while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
         seen.add(schema["$ref"])
-        target = resolve(schema["$ref"], root)
+        target = referenced(schema["$ref"], root)
         beside = {word: value for word, value in schema.items() if word != "$ref"}
         schema = {**target, **beside} if isinstance(target, Mapping) else target
     return schema
 
 
-def resolve(reference: str, root: Any) -> Any:
+def referenced(reference: str, root: Any) -> Any:
     """The target of a local reference that is a JSON pointer, or None."""
-    target = root
-    for step in reference.removeprefix("#").split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, Mapping) and key in target:
-            target = target[key]
-        elif isinstance(target, list) and key.isdecimal() and int(key) < len(target):
-            target = target[int(key)]
-        else:
-            return None
-    return target if reference.startswith("#") else None
+    path = resolve(unquote(reference[1:]), root) if reference.startswith("#") else None
+    return None if path is None else value_at(root, path)
 
 
 def with_tools(output: JsonObject | None, tools: Sequence[Tool]) -> JsonObject:

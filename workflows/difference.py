@@ -12,17 +12,17 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from stepladder.schemas.canonical import identity
 from stepladder.schemas.pointer import pointer
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.pointer import Path
 
 MOST_PAIRS = 250_000
 """Pairs of items of two lists that are looked at; lists of more are laid beside each other by their indexes."""
-
-Path = tuple[str | int, ...]
 
 
 class Kind(StrEnum):
@@ -55,19 +55,6 @@ class Change:
 def difference(was: Json, now: Json) -> tuple[Change, ...]:
     """Empty where the two are the same JSON value; the order of an object's names counts for nothing."""
     return tuple(_differ(was, now, (), ()))
-
-
-def identity(value: Json) -> Hashable:
-    """The same for the same JSON value, and for no other."""
-    if isinstance(value, Mapping):
-        return "object", frozenset((name, identity(item)) for name, item in value.items())
-    if isinstance(value, list | tuple):
-        return "list", tuple(identity(item) for item in value)
-    if isinstance(value, bool):
-        return "truth", value
-    if isinstance(value, int | float):
-        return "number", value
-    return "text" if isinstance(value, str) else "null", value
 
 
 def _differ(was: Any, now: Any, before: Path, after: Path) -> Iterator[Change]:

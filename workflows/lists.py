@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepladder.schemas.canonical import identity
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure
+from stepladder.schemas.pointer import resolve, value_at
 from stepladder.validation.expressions import EvaluationFailure
-from stepladder.validation.jsonmath import identity
 from stepladder.validation.semantic import Rule
-from stepladder.workflows.actions import resolve
 from stepladder.workflows.job import ListRun, Turn
 from stepladder.workflows.machine import ALWAYS, EXHAUSTED
 from stepladder.workflows.move import Fault
@@ -102,20 +102,17 @@ class _Unlike:
         until = self.found.run.until
         if value is None or (until is not None and isinstance(output, Mapping) and output.get("action") == until):
             return None
-        same = _identity(value)
+        same = identity(value)
         for number, element in enumerate(self.found.elements, 1):
-            if _identity(_value(element, self.at)) == same:
+            if identity(_value(element, self.at)) == same:
                 return f"must differ from element {number}"
         return None
 
 
 def _value(element: Json, at: str) -> Json:
-    value: Json = resolve(f"#{at}", element)
+    path = resolve(at, element)
+    value: Json = None if path is None else value_at(element, path)
     return value
-
-
-def _identity(value: Json) -> object:
-    return identity(value, lambda _: None)
 
 
 def begin(move: Move, state: AskState, plan: ListPlan) -> Fault | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
+from stepladder.schemas.canonical import identity
 from stepladder.validation import jsonmath
 from stepladder.validation.jsonmath import EvaluationError, MissingError, is_list, is_number, kind, whole
 from stepladder.workflows.templating.tests import TESTS, TWO_SIDED
@@ -159,7 +160,7 @@ def _unique(budget: Budget, value: Any, attribute: Any = None) -> list[Any]:
     items = listed(budget, value)
     first: dict[Any, Any] = {}
     for item, key in zip(items, _members(budget, value, attribute), strict=True):
-        first.setdefault(jsonmath.identity(key, budget.spend), item)
+        first.setdefault(identity(key, budget.spend), item)
     return list(first.values())
 
 

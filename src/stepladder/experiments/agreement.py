@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepladder.schemas.canonical import identity
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.subschemas import Subschemas
-from stepladder.workflows.difference import identity
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.pointer import Path
 
 RESULT = "result"
 DEEPEST = 20  # objects in objects that are looked through for required fields
 MOST_FIELDS = 1000  # of one place
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
+from stepladder.schemas.canonical import identity
 from stepladder.schemas.specimen import Expecting
-from stepladder.validation.jsonmath import equal
 from stepladder.workflows.load import mistakes
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _differences(expect: Expect, verdict: Mapping[str, Any]) -> Iterator[Differe
                 if not _match(expected or [], verdict[field]):
                     yield Difference(field, expected, verdict[field])
             case _:
-                if not equal(expected, verdict[field], lambda _: None):
+                if identity(expected) != identity(verdict[field]):
                     yield Difference(field, expected, verdict[field])
 
 

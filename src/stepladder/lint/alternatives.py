@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepladder.schemas.pointer import value_at
 from stepladder.validation.subschemas import REFERENCES, Subschemas, references
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Alternatives:
             path = self._subschemas.target(target)
             if path is None or trail.count(target) >= recursions:
                 return []
-            inner = self._ways(self._subschemas.at(path), (*trail, target), recursions, depth + 1)
+            inner = self._ways(value_at(self._subschemas.root, path), (*trail, target), recursions, depth + 1)
             ways = self._both(ways, [Way(way.schema, (target, *way.trail)) for way in inner])
         for branch in schema.get("allOf", ()):
             ways = self._both(ways, self._ways(branch, trail, recursions, depth + 1))

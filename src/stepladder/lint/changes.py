@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from stepladder.lint.compile import Compiled, compile_workflow
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.finding import Finding
-from stepladder.schemas.pointer import pointer
+from stepladder.schemas.pointer import pointer, pointer_steps
 from stepladder.workflows.load import mistakes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _DOT = re.compile(r"(?<!\\)\.")
 def steps_of(path: str) -> list[str]:
     """The steps of a dotted path, where ``\\.`` is a dot in a name; or of a JSON pointer, which begins with ``/``."""
     if path.startswith("/"):
-        return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]
+        return pointer_steps(path)
     return [step.replace("\\.", ".") for step in _DOT.split(path)]
 
 

@@ -9,11 +9,12 @@ from pydantic import ValidationError
 
 from stepladder.lint.compile import UNPINNED, Compiled, compile_workflow
 from stepladder.schemas.document import Workflow
+from stepladder.schemas.pointer import pointer_steps
 from stepladder.schemas.source import Source, read
 from stepladder.workflows.load import Loaded, load_document, placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from stepladder.lint.schemas import Audit
     from stepladder.schemas.finding import Finding
@@ -46,7 +47,7 @@ def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workfl
     rest = copy.deepcopy(value)
     missing: set[str] = set()
     for finding in findings:
-        match _steps(finding.pointer):
+        match pointer_steps(finding.pointer):
             case ["states", name, *_] if name in (rest.get("states") or {}):
                 rest["states"][name] = {"end": "succeeded"}  # a place for edges to lead to, and nothing in it to check
                 missing.add(name)
@@ -63,14 +64,10 @@ def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workfl
         return None, missing
 
 
-def _steps(pointer: str) -> Sequence[str]:
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
-
-
 def _comes_of(finding: Finding, missing: set[str]) -> bool:
     """Whether a finding may only be there because a state was put out."""
     if not missing:
         return False
     named = any(f"`{name}`" in finding.message or f".{name}`" in finding.message for name in missing)
-    inside = _steps(finding.pointer)[1:2]
+    inside = pointer_steps(finding.pointer)[1:2]
     return named or finding.code in FOLLOWS_ONLY or (bool(inside) and inside[0] in missing)

@@ -9,7 +9,7 @@ from stepladder.lint.maker import SpentError, Work
 from stepladder.lint.members import Standing, names_beside, standing
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.schemas.pointer import pointer
+from stepladder.schemas.pointer import pointer, pointer_steps
 from stepladder.workflows.lists import UNIQUE
 from stepladder.workflows.machine import ALWAYS, ERROR, EXHAUSTED, OK, ChildState, ListPlan
 from stepladder.workflows.names import EACH, ROOTS
@@ -121,7 +121,7 @@ def _ending(name: str, until: str, actions: Actions) -> Iterator[Finding]:
 
 def _members(name: str, each: doc.Each, root: Json) -> Iterator[Finding]:
     for index, at in enumerate(each.unique):
-        path = [step.replace("~1", "/").replace("~0", "~") for step in at.split("/")[1:]]
+        path = pointer_steps(at)
         if any(step.isdecimal() for step in path):
             continue  # of a list's own elements little is known
         try:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from stepladder.lint.audit.check import audit
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.schemas.pointer import pointer
+from stepladder.schemas.pointer import pointer, resolve, value_at
 from stepladder.validation.subschemas import REFERENCES
-from stepladder.workflows.actions import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +53,7 @@ def fault_in(schema: Mapping[str, Any], fault: Violation, where: Sequence[str | 
     message = f"this JSON Schema {fault.reason}"
     if fault.source not in REFERENCES:
         return Finding("bad_schema", place, message)
-    reference = resolve(f"#{fault.pointer}", schema)
+    reference = value_at(schema, resolve(fault.pointer, schema) or ())
     if not isinstance(reference, str):  # the schema around a reference: it is the circle that is wrong
         return Finding("endless_reference", place, message, "let one branch of it, or a list that may be empty, end it")
     if reference.startswith("#"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jsonschema_rs import ValidationErrorKind as Kind
 
 from stepladder.schemas.answer import Violation
-from stepladder.schemas.pointer import pointer
+from stepladder.schemas.pointer import pointer, value_at
 from stepladder.validation.subschemas import MAPS
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _complain(error: ValidationError, whole: Any) -> Iterator[Violation]:
             yield from (Violation(at, reason(keyword, name, value), keyword) for name in unexpected)
         case Kind.FalseSchema() if keyword == "additionalProperties":
             # Where no other keyword names a field, the library tells the first value and not its name: all are wrong.
-            names = _at(whole, path)
+            names = value_at(whole, path)
             yield from (Violation(at, reason(keyword, name, value), keyword) for name in names)
         case Kind.PropertyNames(inner):
             why = reason(_keyword(inner), _limit(inner.kind), inner.instance)
@@ -135,12 +135,6 @@ def _path(error: ValidationError, whole: Any) -> list[str | int]:
         path.append(named)
         whole = whole[named]
     return path
-
-
-def _at(whole: Any, path: Sequence[str | int]) -> Any:
-    for step in path:
-        whole = whole[step]
-    return whole
 
 
 def _meant(error: ValidationError, branches: list[list[ValidationError]]) -> list[ValidationError] | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stepladder.validation.subschemas import Path, Subschemas, children, references
+from stepladder.validation.subschemas import Subschemas, children, references
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.pointer import Path
 
 # These apply to the same value that their parent does.
 _IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})

@@ -7,7 +7,7 @@ and the rest as IEEE doubles, the exact result rounded once. ``true`` is not a n
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
@@ -214,20 +214,6 @@ def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
         return False
     spend(len(left))
     return all(equal(a, b, spend) for a, b in zip(left, right, strict=True))
-
-
-def identity(value: Any, spend: Callable[[int], None]) -> Hashable:
-    """A hashable stand-in: two values have equal ones exactly where ``equal`` says so."""
-    spend(1)
-    if is_number(value):
-        return ("number", value)
-    if is_map(value):
-        return ("map", frozenset((name, identity(item, spend)) for name, item in value.items()))
-    if is_list(value):
-        return ("list", tuple(identity(item, spend) for item in value))
-    if isinstance(value, str):
-        spend(len(value) // 100)
-    return (kind(value), value)
 
 
 def less(left: Any, right: Any, spend: Callable[[int], None]) -> bool:

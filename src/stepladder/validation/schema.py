@@ -19,6 +19,7 @@ import jsonschema_rs
 
 from stepladder.schemas.answer import Violation
 from stepladder.schemas.canonical import content_hash
+from stepladder.schemas.jsontypes import plain
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.backtracking import MAX_CHARACTERS, OPTIONS, backtracks, characters
 from stepladder.validation.complaints import complaints, cut, reason, shown
@@ -105,15 +106,6 @@ def compile_schema(schema: Json) -> Schema | BadSchema:
     except ValueError as error:  # ValidationError is one: a fault that the checks above do not know
         return BadSchema((Violation("", f"cannot be compiled: {cut(str(error).splitlines()[0])}", "schema"),))
     return Schema(schema, content_hash(schema), validator, backtracks(subschemas), branches(subschemas))
-
-
-def plain(value: Any) -> Any:
-    """The same JSON in dicts and lists, all of it copied."""
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
-    return value
 
 
 def _sorted(violations: Iterable[Violation]) -> tuple[Violation, ...]:

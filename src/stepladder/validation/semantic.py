@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from stepladder.schemas.answer import Violation
+from stepladder.schemas.jsontypes import plain
 from stepladder.validation.expressions import EvaluationFailure
-from stepladder.validation.schema import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from stepladder.schemas.pointer import pointer
+from stepladder.schemas.pointer import Path, pointer, resolve, value_at
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
@@ -32,8 +32,6 @@ SINGLES = (
     "contentSchema",
 )
 REFERENCES = ("$ref", "$dynamicRef")
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -68,36 +66,15 @@ class Subschemas:
     def target(self, reference: str) -> Path | None:
         """Where a local reference (``#``, ``#/...`` or ``#anchor``) leads; None if nothing stands there."""
         fragment = unquote(reference.removeprefix("#"))
-        if not fragment.startswith("/"):
-            return () if not fragment else self.anchors.get(fragment)
-        return self._walk(fragment)
-
-    def _walk(self, fragment: str) -> Path | None:
-        path: list[str | int] = []
-        at: Json = self.root
-        for raw in fragment.split("/")[1:]:
-            step = raw.replace("~1", "/").replace("~0", "~")
-            if isinstance(at, Mapping) and step in at:
-                at = at[step]
-                path.append(step)
-            elif isinstance(at, Sequence) and not isinstance(at, str) and step.isdecimal() and int(step) < len(at):
-                at = at[int(step)]
-                path.append(int(step))
-            else:
-                return None
-        return tuple(path)
+        if fragment and not fragment.startswith("/"):
+            return self.anchors.get(fragment)
+        return resolve(fragment, self.root)
 
     def _beside(self, schema: Json) -> Iterator[tuple[Path, Json]]:
         """Schemas that a pointer reaches although no keyword holds them, such as ``#/shared/team``."""
         for reference in references(schema).values():
-            if reference.startswith("#/") and (path := self._walk(unquote(reference[1:]))) is not None:
-                yield path, self.at(path)
-
-    def at(self, path: Path) -> Json:
-        found: Json = self.root
-        for step in path:
-            found = found[step]  # type: ignore[index]  # the path was found by walking the same value
-        return found
+            if reference.startswith("#/") and (path := resolve(unquote(reference[1:]), self.root)) is not None:
+                yield path, value_at(self.root, path)
 
 
 def children(schema: Json) -> Iterator[tuple[Path, Json]]:

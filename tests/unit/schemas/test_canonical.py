@@ -8,7 +8,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.schemas.canonical import EXACT_INTEGER, canonical, content_hash, exact_hash
+from stepladder.schemas.canonical import EXACT_INTEGER, canonical, content_hash, exact_hash, identity
 
 SCALARS = (
     st.none()
@@ -36,15 +36,19 @@ def test_the_spelling_is_rfc_8785s_and_knows_no_order_of_keys(value: Any) -> Non
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 1.0), ([0], [-0.0]), ({"a": 1e2}, {"a": 100}), ((1, 2), [1, 2])])
-def test_equal_json_has_one_hash(one: Any, other: Any) -> None:
+def test_equal_json_has_one_identity(one: Any, other: Any) -> None:
     assert content_hash(one) == content_hash(other)
+    assert exact_hash(one) == exact_hash(other)
+    assert identity(one) == identity(other)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [(1, True), (0, False), ("1", 1), (None, "null"), ([], {}), ([1, 2], [2, 1])]
 )
-def test_different_json_has_different_hashes(one: Any, other: Any) -> None:
+def test_different_json_has_different_identities(one: Any, other: Any) -> None:
     assert content_hash(one) != content_hash(other)
+    assert exact_hash(one) != exact_hash(other)
+    assert identity(one) != identity(other)
 
 
 @pytest.mark.parametrize("number", [2**53, -(2**53), 10**22, 10**308 - 1])

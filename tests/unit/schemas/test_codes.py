@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
-ROOMS = ("schemas", "validation", "workflows", "runner", "wiring", "api", "cli")
+PACKAGES = ("schemas", "workflows", "src/stepladder")
 MAKERS = {"Finding": 0, "Remark": 0, "find": 0, "_find": 0, "_finding": 0, "_told": 1, "BadRule": 1}
 """What makes a finding, and which of its arguments is the code."""
 
 
 def emitted() -> Iterator[tuple[str, str]]:
     """Every code in the source as ``(pattern, place)``; what is only known at run time stands for any word."""
-    for path in (path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))):
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue

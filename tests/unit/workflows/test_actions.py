@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stepladder.validation.schema import Schema, compile_schema
-from stepladder.workflows.actions import Actions, actions_of, followed, resolve, with_tools
+from stepladder.workflows.actions import Actions, actions_of, followed, referenced, with_tools
 from support.machines import QUERY, tool
 
 
@@ -99,7 +99,7 @@ def test_a_union_may_name_many_references() -> None:
     ],
 )
 def test_a_local_reference_is_a_pointer(reference: str, target: Any) -> None:
-    assert resolve(reference, {"a/b": {"c~d": [1, 2]}}) == target
+    assert referenced(reference, {"a/b": {"c~d": [1, 2]}}) == target
 
 
 def test_what_stands_beside_a_reference_holds_as_well() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepladder.schemas.canonical import identity
 from stepladder.workflows import difference as module
-from stepladder.workflows.difference import Kind, difference, identity
+from stepladder.workflows.difference import Kind, difference
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from([0.5, 1.0]) | st.text("ab/~", max_size=2),

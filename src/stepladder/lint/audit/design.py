@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepladder.lint.audit.values import Value
-    from stepladder.validation.subschemas import Path, Subschemas
+    from stepladder.schemas.pointer import Path
+    from stepladder.validation.subschemas import Subschemas
 
 REASONING = frozenset({"reasoning", "thoughts", "thought", "thinking", "rationale", "analysis", "explanation"})
 REASONING |= {"justification", "chain_of_thought", "scratchpad", "step_by_step"}

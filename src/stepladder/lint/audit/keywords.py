@@ -14,7 +14,8 @@ from stepladder.schemas.finding import Severity
 if TYPE_CHECKING:
     from stepladder.lint.audit.kinds import KindReader
     from stepladder.lint.audit.vocabulary import Kinds
-    from stepladder.validation.subschemas import Path, Subschemas
+    from stepladder.schemas.pointer import Path
+    from stepladder.validation.subschemas import Subschemas
 
 
 MOST_KEYWORDS = 100  # a schema with more is no slip of the pen; looking for a likeness takes 0.1 ms each

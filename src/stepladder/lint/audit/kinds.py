@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepladder.lint.audit.vocabulary import TEXT
-from stepladder.validation.subschemas import Path, Subschemas, children, references
+from stepladder.validation.subschemas import Subschemas, children, references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stepladder.lint.audit.vocabulary import Kinds
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.pointer import Path
 
 IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Schemas under these keywords speak of the very value that their parent speaks of."""

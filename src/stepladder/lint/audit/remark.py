@@ -11,7 +11,7 @@ from stepladder.schemas.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepladder.validation.subschemas import Path
+    from stepladder.schemas.pointer import Path
 
 
 class Role(StrEnum):

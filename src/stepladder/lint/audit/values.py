@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepladder.lint.audit.kinds import own_kinds, values_of
-from stepladder.validation.subschemas import Path, Subschemas, children, references
+from stepladder.schemas.pointer import Path
+from stepladder.validation.subschemas import Subschemas, children, references
 
 if TYPE_CHECKING:
     from stepladder.lint.audit.vocabulary import Kinds

@@ -10,7 +10,8 @@ from stepladder.schemas.canonical import canonical
 
 if TYPE_CHECKING:
     from stepladder.lint.audit.kinds import KindReader
-    from stepladder.validation.subschemas import Path, Subschemas
+    from stepladder.schemas.pointer import Path
+    from stepladder.validation.subschemas import Subschemas
 
 Apart: TypeAlias = Literal["kind", "values", "fields", "bounds"]
 DEEPEST = 50  # references one after the other

@@ -18,7 +18,8 @@ from stepladder.lint.backends.branches import told_apart
 
 if TYPE_CHECKING:
     from stepladder.lint.audit.kinds import KindReader
-    from stepladder.validation.subschemas import Path, Subschemas
+    from stepladder.schemas.pointer import Path
+    from stepladder.validation.subschemas import Subschemas
 
 LENGTHS = ("minLength", "maxLength")
 COUNTS = ("minItems", "maxItems")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import re2
 
+from stepladder.schemas.canonical import identity
 from stepladder.validation import jsonmath
 from stepladder.validation.cel.run import Function, Run, unfit
 from stepladder.validation.cel.times import EPOCH, TIME_FUNCTIONS, spelled
@@ -109,7 +110,7 @@ def _extreme(name: str, *, largest: bool) -> Callable[..., Any]:
 
 def _unique(run: Run, values: Any) -> bool:
     items = _items(run, "unique", (values,))
-    return len({jsonmath.identity(item, run.spend) for item in items}) == len(items)
+    return len({identity(item, run.spend) for item in items}) == len(items)
 
 
 def _abs(_: Run, value: Any) -> Any:
