@@ -19,6 +19,7 @@ from stepladder.dashboard.path import way_of
 from stepladder.dashboard.render import HEADERS, page
 from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.event import EventKind
+from stepladder.schemas.event_text import event_text
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.workflows.machine import TIMEOUT, WaitState
@@ -70,7 +71,7 @@ async def values(request: Request, job: Overview) -> dict[str, Any]:
         "refused": [],
         "remedy": None if job.failure is None else words.remedy(job.failure),
         "doing": words.doing(job, events[-1].event if events else None),
-        "sentence": words.sentence,
+        "event_text": event_text,
         "wait": wait,
         "forbidden": None if wait is None else forbids(wait, guest_of(request).principal, job.principal),
         "signal": None if wait is None or job.status.final else await _signal(desk, job, wait, _key(wait, events)),

@@ -103,7 +103,7 @@ def test_watch_tells_the_history_and_follows_to_the_end(shell: Shell, waiting: s
 
     told = shell.run("watch", waiting)
     assert told.code == 0
-    for line in ("turn 1, attempt 1: semantic (arithmetic)", "waits for signal approval", 'result {"total": 36}'):
+    for line in ("turn 1, attempt 1: semantic (arithmetic)", "waiting for signal approval", 'result {"total": 36}'):
         assert line in told.out
     assert all(len(line) <= 100 for line in told.out.splitlines())
 

@@ -45,7 +45,7 @@ def test_one_attempt_and_the_whole_history_can_be_asked_for(shell: Shell, waitin
     assert '{"total": 35}' in one.out
     assert '{"total": 36}' not in one.out
     history = shell.run("show", waiting_job, "--events")
-    assert "waits for signal approval" in history.out
+    assert "waiting for signal approval" in history.out
     assert "signal approval: waits" in history.out  # among the visits
     assert all(len(line) <= 100 for line in history.out.splitlines())
     program = shell.run("show", waiting_job, "--events", "--json").json

@@ -62,7 +62,7 @@ def test_it_did_not(shell: Shell, unsettled: str) -> None:
     done = shell.run("run", "--job", unsettled, "--json")
     assert (done.code, done.json["result"]) == (1, "not_done")
     told = shell.run("watch", unsettled)
-    assert "nobody knows whether it took effect, the bank broke off" in told.out
+    assert "tool pay needs settlement, it is unknown whether it took effect: the bank broke off" in told.out
     assert "settled, it did not take effect, says local" in told.out
 
 

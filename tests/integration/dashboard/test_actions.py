@@ -104,7 +104,7 @@ async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor)
     async with visitor.site.worker() as driver:
         await driver.drive(job)
     assert await status(visitor, job) == "succeeded"
-    assert "settled by local: tool pay took effect" in await visitor.job(job)
+    assert "tool pay settled by local: it took effect" in await visitor.job(job)
 
 
 async def test_what_did_not_take_effect_goes_by_its_error(visitor: Visitor) -> None:

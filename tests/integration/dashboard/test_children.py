@@ -46,4 +46,4 @@ async def test_a_family_is_shown_from_both_sides_while_it_waits_and_at_its_end(v
         await worker.drive(parent)
     page = await visitor.page(f"/jobs/{parent}")
     assert "1 of 3 gave no result" in page
-    assert "calls workflow one-word, children: 3" in page
+    assert "workflow one-word called, children: 3" in page

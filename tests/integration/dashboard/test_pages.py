@@ -120,7 +120,7 @@ async def test_a_job_is_shown_as_a_conversation(visitor: Visitor) -> None:
         '{"total": 36}',
         '"by": "the owner"',
         "submitted",
-        "signal approval came: approve",
+        "signal approval received: approve",
         "succeeded",
     ]
     at = 0
@@ -233,7 +233,7 @@ async def test_what_was_kept_of_a_failed_turn_is_flagged_as_no_output(visitor: V
         "<code>/title</code>",
         "the answer was cut off here; what is not finished",
         '{"text": "<b>Up</b>"}',
-        "turn 1 is degraded: a part of attempt 1 is kept, and is no output",
+        "turn 1: degraded result kept from attempt 1",
     ):
         assert text in page, text
     assert re.search(r'failed</span> <span class="warn">degraded</span>', await visitor.page("/jobs?workflow=degraded"))
