@@ -70,7 +70,7 @@ class NewChild:
 
 # The parent's row is locked for as long as the statement takes, as in ARRIVED: whoever claims it next sees all of these
 # children or none. The version's row is locked before it, as in SUBMIT: a child of a workflow that is paused is held.
-# What is there already is passed over. ``rung_at`` is long past, since nobody has rung them yet.
+# What is there already is passed over. ``notified_at`` is long past, since they have not been announced yet.
 START_CHILDREN = """
 WITH wanted AS (
     SELECT paused_at FROM workflows WHERE name = %(workflow)s AND version = %(version)s FOR SHARE
@@ -81,7 +81,7 @@ WITH wanted AS (
 ), child AS (
     INSERT INTO jobs (
         id, lineage, parent, parent_visit, parent_index, depth, workflow, version, status, input, metadata, principal,
-        scopes, priority, token_budget, event_count, wake_at, rung_at, held_at, deadline_at, created_at, experiment
+        scopes, priority, token_budget, event_count, wake_at, notified_at, held_at, deadline_at, created_at, experiment
     )
     SELECT
         new.id, new.lineage, held.id, %(visit)s, new.index, held.depth + 1, %(workflow)s, %(version)s, %(status)s,
@@ -149,7 +149,7 @@ RETURNING jobs.id
 async def start_children(
     store: Store, claim: Claim, visit: int, workflow: str, version: int, children: Sequence[NewChild]
 ) -> list[UUID] | None:
-    """Writes the children of a call, those that are there already left alone, and gives the new ones to ring.
+    """Writes the children of a call, those that are there already left alone, and gives the new ones to notify.
 
     None if the parent is in other hands; then nothing is written. Raises ``UnreachableError`` when the database breaks.
     """
@@ -205,7 +205,7 @@ async def live_children(store: Store, job_id: UUID) -> tuple[UUID, ...]:
 
 
 async def cancel_children(store: Store, job_id: UUID) -> list[UUID]:
-    """Asks all children of a job to end that have not, and gives those that were not asked before, to ring."""
+    """Asks all children of a job to end that have not, and gives those that were not asked before, to notify."""
     rows = await store._database.rows(CANCEL_CHILDREN, {"job": job_id})  # noqa: SLF001 -- as above
     return [row["id"] for row in rows]
 

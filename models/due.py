@@ -1,4 +1,4 @@
-"""Which jobs are to be rung: those that are due, in nobody's hands, and whose message is not there or lost."""
+"""Selects due, unleased jobs whose queue message is missing or was lost."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LOST_AFTER_S = 3.0
 """A message that was sent this long ago, and is in no queue, was lost, or its worker was."""
 
 PATIENCE_S = 60.0
-"""While the queue is long nobody can tell a lost message from one that waits; this is the first wait, then doubled."""
+"""The first delay while messages wait, doubled each time: a lost message cannot be told from a waiting one."""
 
 MOST = 1000
-"""Jobs rung by one sweep: some 0.5 s of work. The next sweep goes on."""
+"""Jobs announced by one sweep: about 0.5 s of work. The next sweep continues."""
 
 AT_A_BOUND_S = 0.8
-"""The same where there is a bound on jobs in hand: a message may have come when there was no room for its job."""
+"""``LOST_AFTER_S`` where jobs in flight are bounded: a message may have arrived when there was no room for its job."""
 
-# A job is rung as soon as it is due, and again when the ring was in vain. Doubling the wait bounds what a backlog of
-# many hours adds to the queue to a few messages a job. ``rung_at`` is the job's creation at first, since whoever
-# submits a job rings. Where there is a bound on jobs in hand, no more are rung than there is room for: whoever ends
-# such a job takes the next one without being rung.
-RING_DUE = f"""
+# A job is announced as soon as it is due, and again if no worker claimed it. Doubling the delay bounds what a backlog
+# of hours adds to the queue to a few messages per job. ``notified_at`` starts as the job's creation, since the
+# submitter notifies. Where jobs in flight are bounded, no more are announced than there is room for: a worker that
+# ends such a job claims the next without a message.
+DUE_JOBS = f"""
 WITH {IN_HAND}, silent AS MATERIALIZED (
     SELECT
         id, priority, wake_at, LEAST({PRINCIPAL_MOST} - {PRINCIPALS}, {WORKFLOW_MOST} - {WORKFLOWS}) AS room,
@@ -36,13 +36,13 @@ WITH {IN_HAND}, silent AS MATERIALIZED (
     FROM jobs {LEDGER}
     WHERE {DUE}
         AND (
-            rung_at < GREATEST(wake_at, lease_until)
-            OR %(queue_empty)s AND rung_at <= now() - make_interval(secs => CASE
+            notified_at < GREATEST(wake_at, lease_until)
+            OR %(queue_empty)s AND notified_at <= now() - make_interval(secs => CASE
                 WHEN {PRINCIPAL_MOST} IS NULL AND {WORKFLOW_MOST} IS NULL THEN %(lost_after_s)s::float8
                 ELSE %(at_a_bound_s)s::float8
             END)
-            OR now() - rung_at >= GREATEST(
-                make_interval(secs => %(patience_s)s::float8), rung_at - GREATEST(wake_at, lease_until)
+            OR now() - notified_at >= GREATEST(
+                make_interval(secs => %(patience_s)s::float8), notified_at - GREATEST(wake_at, lease_until)
             )
         )
 ), due AS (
@@ -53,7 +53,7 @@ WITH {IN_HAND}, silent AS MATERIALIZED (
         )
     FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE jobs SET rung_at = now()
+UPDATE jobs SET notified_at = now()
 FROM due
 WHERE jobs.id = due.id
 RETURNING jobs.id
@@ -61,13 +61,13 @@ RETURNING jobs.id
 
 
 async def take_due(store: Store, *, queue_empty: bool, most: int = MOST) -> list[UUID]:
-    """The jobs to ring now, in no order, and marks them as rung: of several callers at once, one gets each.
+    """The jobs to announce now, in no order, marked as announced: of several concurrent callers, one gets each.
 
-    ``queue_empty`` says that no message waits for a worker. A caller that dies before it rings costs
+    ``queue_empty`` says that no message waits for a worker. A caller that dies before it notifies costs
     ``LOST_AFTER_S``. Raises ``UnreachableError`` when the database breaks.
     """
-    rows = await store._database.rows(  # noqa: SLF001 -- a method of the store in all but its place
-        RING_DUE,
+    rows = await store.database.rows(
+        DUE_JOBS,
         {
             "queue_empty": queue_empty,
             "lost_after_s": LOST_AFTER_S,

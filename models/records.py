@@ -161,7 +161,7 @@ class Inbox:
     signals: tuple[Signal, ...]
 
 
-class Pulse(StrEnum):
+class LeaseStatus(StrEnum):
     """What a heartbeat finds."""
 
     HELD = "held"

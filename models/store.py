@@ -13,9 +13,9 @@ from stepladder.models.outside import Outside
 from stepladder.models.records import (
     Claim,
     KeyTaken,
+    LeaseStatus,
     NewJob,
     Publication,
-    Pulse,
     Retired,
     Submitted,
     Taken,
@@ -262,19 +262,19 @@ class Store(Outside):
         """Whether the job is still in this worker's hands."""
         return await self._database.row(hot.HOLDS, {"job": claim.job.id, "fence": claim.fence}) is not None
 
-    async def heartbeat(self, claim: Claim, lease_s: float | None = None) -> Pulse:
+    async def heartbeat(self, claim: Claim, lease_s: float | None = None) -> LeaseStatus:
         """Renews the lease, for as long as it was taken for unless ``lease_s`` says otherwise."""
         seconds = claim.lease_s if lease_s is None else lease_s
         row = await self._database.row(hot.HEARTBEAT, {"job": claim.job.id, "fence": claim.fence, "lease_s": seconds})
         if row is None:
-            return Pulse.LOST
-        return Pulse.CANCELLING if row["cancel_requested"] else Pulse.HELD
+            return LeaseStatus.LOST
+        return LeaseStatus.CANCELLING if row["cancel_requested"] else LeaseStatus.HELD
 
-    async def heartbeats(self, claims: Sequence[Claim], lease_s: float) -> dict[UUID, Pulse]:
+    async def heartbeats(self, claims: Sequence[Claim], lease_s: float) -> dict[UUID, LeaseStatus]:
         """Renews many leases in one statement. A job that is missing is lost, or was locked: ask for it alone."""
         held = {"jobs": [claim.job.id for claim in claims], "fences": [claim.fence for claim in claims]}
         rows = await self._database.rows(hot.HEARTBEATS, held | {"lease_s": lease_s}, vital=True)
-        return {row["id"]: Pulse.CANCELLING if row["cancel_requested"] else Pulse.HELD for row in rows}
+        return {row["id"]: LeaseStatus.CANCELLING if row["cancel_requested"] else LeaseStatus.HELD for row in rows}
 
     async def release(self, claim: Claim, due_at: datetime | None = None) -> bool:
         """Hands a job back with its work unfinished; it is due at ``due_at``, or at once. False if it was not held."""

@@ -66,7 +66,7 @@ WITH flagged AS (
 SELECT count(*) AS jobs FROM held
 """  # noqa: S608 -- constants
 
-# The deadline stood still, as in UNPAUSE. ``rung_at`` is long past, so that the next sweep rings those that are due.
+# The deadline stood still, as in UNPAUSE. ``notified_at`` is long past, so the next sweep announces those due.
 _LET_GO = f"""
 WITH flagged AS (
     SELECT name, version FROM workflows WHERE {_MEANT} AND paused_at IS NULL FOR SHARE
@@ -80,7 +80,7 @@ WITH flagged AS (
     UPDATE jobs SET
         held_at = NULL,
         paused_at = CASE WHEN paused_at IS NOT NULL THEN LEAST(paused_at, held_at) END,
-        rung_at = 'epoch',
+        notified_at = 'epoch',
         event_count = event_count + 1,
         deadline_at = CASE
             WHEN status = 'waiting' OR paused_at IS NOT NULL THEN deadline_at

@@ -67,7 +67,7 @@ def make_app(broker_url: str) -> Celery:
         task_queues=[Queue(QUEUE)],
         task_default_queue=QUEUE,
         task_ignore_result=True,
-        task_publish_retry=False,  # the sweep rings again
+        task_publish_retry=False,  # the sweep sends lost messages again
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         worker_pool="threads",
@@ -79,13 +79,13 @@ def make_app(broker_url: str) -> Celery:
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         # A message that its worker took along when it died comes back after the visibility time-out, one hour. Nobody
-        # waits for that: the job's lease is over long before, and the sweep rings again.
+        # waits for that: the job's lease is over long before, and the sweep sends another.
         broker_transport_options={
             "priority_steps": [0],  # one list: which job comes first is for the store to say
             "socket_timeout": SOCKET_TIMEOUT_S,
             "socket_connect_timeout": SOCKET_TIMEOUT_S,
             "socket_keepalive": True,
-            "max_retries": 0,  # for those who ring; a worker tries for ever
+            "max_retries": 0,  # for the notifier; a worker retries forever
         },
     )
     return app

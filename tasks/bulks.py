@@ -16,14 +16,14 @@ from stepladder.services.shadows import hand_out_shadows
 if TYPE_CHECKING:
     from stepladder.models.store import Store
     from stepladder.runner.machines import Machines
-    from stepladder.tasks.bell import Bell
+    from stepladder.tasks.notifier import Notifier
 
 log = structlog.get_logger("stepladder.bulks")
 
 EVERY_S = 1.0
 
 
-async def hand_out_bulks(store: Store, machines: Machines, bell: Bell, *, every_s: float = EVERY_S) -> None:
+async def hand_out_bulks(store: Store, machines: Machines, notifier: Notifier, *, every_s: float = EVERY_S) -> None:
     """Looks until it is cancelled. It runs in every worker; what one has in hand, the others leave alone."""
     replays = Replays(store.database, store, machines)
     while True:
@@ -37,4 +37,4 @@ async def hand_out_bulks(store: Store, machines: Machines, bell: Bell, *, every_
             continue
         if due:
             log.info("replays handed out", jobs=len(due))
-            await bell.ring_many(due)
+            await notifier.notify(due)

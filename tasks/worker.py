@@ -15,20 +15,20 @@ from celery.signals import setup_logging
 from celery.worker import state
 
 from stepladder.tasks.app import RUN_JOB, make_app
-from stepladder.tasks.station import Post, Station
+from stepladder.tasks.process import WorkerConfig, WorkerProcess
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from celery import Celery
 
-__all__ = ["Post", "work"]
+__all__ = ["WorkerConfig", "work"]
 
 log = structlog.get_logger("stepladder.worker")
 _celery_state: Any = state  # its types know None alone
 
 
-def work(post: Post) -> int:
+def work(config: WorkerConfig) -> int:
     """Takes jobs until it is told to end; call it in the main thread. Gives the exit code.
 
     A message that no Celery has made ends the process with 1, in good order: start it again.
@@ -40,29 +40,29 @@ def work(post: Post) -> int:
     Raises ``UnreachableError`` where the database or the engine does not answer, ``BadInputError`` for a URL that
     cannot be used or a model that the engine does not serve. A broker that does not answer is waited for.
     """
-    app = make_app(post.broker_url)
+    app = make_app(config.broker_url)
     setup_logging.connect(_leave_logging_alone)
     _forward_logs()
-    with Station(post, app) as station:
-        _register(app, station)
-        worker = _Worker(app, station, post.concurrency)
+    with WorkerProcess(config, app) as process:
+        _register(app, process)
+        worker = _Worker(app, process, config.concurrency)
         worker.start()
     log.info("worker ended")
     return int(worker.exitcode or 0)
 
 
-def _register(app: Celery, station: Station) -> None:
+def _register(app: Celery, process: WorkerProcess) -> None:
     @app.task(name=RUN_JOB, typing=False)
     def run_job(*_: object) -> None:
         """Whichever job a message speaks of, the one that comes next is taken: see ``models.fair``."""
-        station.work()
+        process.work()
 
 
 class _Worker(Worker):
     """Celery's, with signals that mean the jobs, and with our words."""
 
-    def __init__(self, app: Celery, station: Station, concurrency: int) -> None:
-        self._station = station
+    def __init__(self, app: Celery, process: WorkerProcess, concurrency: int) -> None:
+        self._process = process
         app.conf.worker_concurrency = concurrency
         super().__init__(app=app, quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True)
 
@@ -78,13 +78,13 @@ class _Worker(Worker):
 
     def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
         """However it came about: Celery waits for its threads, and they for whole jobs unless the slices are ended."""
-        self._station.end()
+        self._process.end()
         super().stop(in_sighandler, exitcode)
 
     def _on_signal(self, signum: int, _frame: FrameType | None) -> None:
-        if self._station.ending:
+        if self._process.ending:
             os._exit(128 + signum)
-        self._station.end()
+        self._process.end()
         _celery_state.should_stop = os.EX_OK
 
 

@@ -119,7 +119,7 @@ TABLES = {
         lease_owner text,
         lease_until timestamptz,
         wake_at timestamptz,
-        rung_at timestamptz NOT NULL DEFAULT now(),
+        notified_at timestamptz NOT NULL DEFAULT now(),
         due_at timestamptz,
         paused_at timestamptz,
         held_at timestamptz,

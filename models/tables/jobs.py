@@ -22,8 +22,8 @@ from stepladder.models.columns import listed, metadata, moment, one_of, written_
 from stepladder.schemas.job import Failure, JobStatus
 
 # ``due_at`` is the machine's own: it rests until then. ``wake_at`` is the queue's: when a worker should look, never if
-# null. ``rung_at`` is when the broker was last told. ``fence`` rises with every change of hands, and who knows an older
-# value can write nothing any more. ``taken_over`` says that a worker was lost, until the machine has taken note of it.
+# null. ``notified_at`` is when the broker was last told. ``fence`` rises with every change of hands; an older value
+# can write nothing. ``taken_over`` says that a worker was lost, until the machine has taken note of it.
 # ``parent`` is the job that called this one: in its visit ``parent_visit``, as the child of index ``parent_index``.
 # ``status`` is the machine's own as well: that a job is paused stands beside it, in
 # ``paused_at``, so that it goes on as what it was; and that its workflow is, in ``held_at``.
@@ -68,7 +68,7 @@ jobs = Table(
     Column("lease_owner", Text),
     moment("lease_until"),
     moment("wake_at"),
-    written_at("rung_at"),
+    written_at("notified_at"),
     moment("due_at"),
     moment("paused_at"),
     moment("held_at"),

@@ -15,7 +15,7 @@ import redis
 
 from chaos.seeded import seeded_random
 from stepladder.tasks.app import make_app
-from stepladder.tasks.bell import Bell
+from stepladder.tasks.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -211,5 +211,5 @@ class Monkey:
 
 
 async def _notify_often(broker_url: str, jobs: Sequence[UUID]) -> None:
-    async with Bell(make_app(broker_url)) as bell:
-        await bell.ring_many(jobs)
+    async with Notifier(make_app(broker_url)) as notifier:
+        await notifier.notify(jobs)

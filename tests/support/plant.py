@@ -26,7 +26,7 @@ from stepladder.schemas.tool import Kit
 from stepladder.services.orders import Order, prepare
 from stepladder.services.submission import publish
 from stepladder.tasks.app import make_app
-from stepladder.tasks.bell import Bell
+from stepladder.tasks.notifier import Notifier
 from stepladder.testing import wait_until
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 WORKER = """
 import json, sys
 from stepladder.schemas.tool import Kit
-from stepladder.tasks.worker import Post, work
+from stepladder.tasks.worker import WorkerConfig, work
 from stepladder.wiring.logs import configure_logs
 
 configure_logs("info")
-sys.exit(work(Post(kit=Kit({}, {}), **json.loads(sys.argv[1]))))
+sys.exit(work(WorkerConfig(kit=Kit({}, {}), **json.loads(sys.argv[1]))))
 """
 NUMBER = {
     "type": "object",
@@ -112,21 +112,21 @@ class Plant:
     def broker(self) -> redis.Redis:
         return redis.Redis(unix_socket_path=self.broker_url.partition("://")[2])
 
-    def start_worker(self, **post: Any) -> Process:
+    def start_worker(self, **config: Any) -> Process:
         servers = {"database_url": self.database_url, "broker_url": self.broker_url, "engine_url": self.engine.url}
         path = self.folder / f"worker-{len(self.processes) + 1}.log"
         with path.open("wb") as log:
-            command = [sys.executable, "-c", WORKER, json.dumps(servers | post)]
+            command = [sys.executable, "-c", WORKER, json.dumps(servers | config)]
             process = Process(subprocess.Popen(command, stdout=log, stderr=log), path)
         self.processes.append(process)
         return process
 
     async def submit(
-        self, workflow: Workflow, count: int = 1, *, principal: str = LOCAL.name, ring: bool = True
+        self, workflow: Workflow, count: int = 1, *, principal: str = LOCAL.name, notify: bool = True
     ) -> list[UUID]:
-        """Jobs of a workflow, rung unless it is to be as if the ring was lost."""
+        """Jobs of a workflow, announced unless ``notify`` is false, as if the message was lost."""
         machine = compiled(workflow, Kit({}, {}))
-        async with Database(self.database_url) as database, Bell(make_app(self.broker_url)) as bell:
+        async with Database(self.database_url) as database, Notifier(make_app(self.broker_url)) as notifier:
             store = Store(database)
             await publish(store, machine)
             order, now = Order(machine.name, {}, machine.version), datetime.now(UTC)
@@ -134,8 +134,8 @@ class Plant:
             new = [one for one in prepared if isinstance(one, NewJob)]
             await store.submit_many(new)
             jobs = [one.job.id for one in new]
-            if ring:
-                assert await bell.ring_many(jobs)
+            if notify:
+                assert await notifier.notify(jobs)
         return jobs
 
     @cached_property

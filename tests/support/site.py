@@ -123,14 +123,14 @@ RIGHT: Json = {"hours": 12, "total": 36}
 
 @dataclass
 class Site:
-    """Where it is served, and the way to the database behind it. ``rung`` are the jobs that workers were told of."""
+    """Where it is served, and its database. ``notified`` are the jobs that workers were told of."""
 
     url: str
     database: Database
     store: Store
     reads: Reads
     end: Callable[[], object]
-    rung: list[UUID] = field(default_factory=list)
+    notified: list[UUID] = field(default_factory=list)
 
     async def submit(self, document: str = BILL, value: Json = None, **more: Any) -> UUID:
         """Publishes the workflow unless it is, and writes a job of it."""
@@ -182,10 +182,10 @@ async def open_site(
     database_url: str, *, keys: Sequence[ApiKey] = (), heartbeat_s: float = 15.0, kit: Kit = KIT
 ) -> AsyncIterator[Site]:
     """The real application with the dashboard, served until the context ends."""
-    rung: list[UUID] = []
+    notified: list[UUID] = []
 
-    async def ring(due: Sequence[UUID]) -> None:
-        rung.extend(due)
+    async def notify(due: Sequence[UUID]) -> None:
+        notified.extend(due)
 
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(database_url))
@@ -195,7 +195,7 @@ async def open_site(
             store,
             reads,
             kit,
-            ring,
+            notify,
             keys=keys,
             dashboard=lambda parts: make_dashboard(parts, database),
             heartbeat_s=heartbeat_s,
@@ -205,7 +205,7 @@ async def open_site(
         await asyncio.wait((serving, started), return_when=asyncio.FIRST_COMPLETED)
         try:
             yield Site(
-                started.result() if started.done() else await started, database, store, reads, serving.cancel, rung
+                started.result() if started.done() else await started, database, store, reads, serving.cancel, notified
             )
         finally:
             serving.cancel()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from stepladder.api.access import ApiKey
-    from stepladder.api.parts import Identify, Ring
+    from stepladder.api.parts import Identify, Notify
     from stepladder.models.database import Database
     from stepladder.models.reads import Reads
     from stepladder.models.store import Store
@@ -73,7 +73,7 @@ def create_app(
     store: Store,
     reads: Reads,
     kit: Kit,
-    ring: Ring,
+    notify: Notify,
     *,
     identify: Identify | None = None,
     keys: Sequence[ApiKey] = (),
@@ -82,7 +82,7 @@ def create_app(
 ) -> Application:
     """The API as an ASGI application over an opened ``database``, which the caller closes after it.
 
-    ``ring`` is told of jobs that are due, after they are committed. ``identify`` asks the engine who it is, where
+    ``notify`` is told of jobs that are due, after they are committed. ``identify`` asks the engine who it is, where
     there is one. Without ``keys`` only this machine is answered. ``dashboard`` takes every path that is not the API's,
     and looks after its own logins. A stream of events shows a sign of life every ``heartbeat_s`` seconds.
     """
@@ -108,7 +108,7 @@ def create_app(
     )
     machines = Machines(store, kit)
     replays_of = Replays(database, store, machines)
-    parts = Parts(store, reads, machines, ring, identify, access, watch, metrics, replays_of, heartbeat_s=heartbeat_s)
+    parts = Parts(store, reads, machines, notify, identify, access, watch, metrics, replays_of, heartbeat_s=heartbeat_s)
     app.state.parts = parts
     rooms = (
         workflows, jobs, history, course, control, settlement, retention, replays, bulks, diffs, experiments,

@@ -116,7 +116,7 @@ async def run_experiment(request: Request, parts: Wired, principal: Writer, idem
     if not isinstance(found, Ordered):
         raise _refusal(found) if isinstance(found, Refused) else LookupError("the experiment was not written")
     if not found.again:
-        await parts.ring(found.job_ids)
+        await parts.notify(found.job_ids)
     return await _written(parts, found)
 
 

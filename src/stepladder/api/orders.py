@@ -130,7 +130,7 @@ async def submit(
         return await submit(parts, principal, orders, key)
     written = unless_taken(found)
     if written is not None and not written.again:
-        await parts.ring([new.job.id for new in jobs])
+        await parts.notify([new.job.id for new in jobs])
     return written
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepladder.services.replays import Replays
     from stepladder.workflows.machine import Machine
 
-Ring: TypeAlias = "Callable[[Sequence[UUID]], Awaitable[object]]"
+Notify: TypeAlias = "Callable[[Sequence[UUID]], Awaitable[object]]"
 """Tells a worker that jobs are due. It is called after they are committed; what it loses, the sweep finds."""
 
 Identify: TypeAlias = "Callable[[], Awaitable[Identity]]"
@@ -39,7 +39,7 @@ class Parts:
     store: Store
     reads: Reads
     machines: Machines
-    ring: Ring
+    notify: Notify
     identify: Identify | None
     access: Access
     watch: Watch
@@ -62,7 +62,7 @@ class Parts:
             raise lacking(f"workflow {name} {version}", error) from None
 
     async def ring_job(self, job: Overview) -> None:
-        await self.ring([job.id])
+        await self.notify([job.id])
 
 
 def lacking(what: str, error: BadDocumentError) -> ProblemError:

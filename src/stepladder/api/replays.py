@@ -110,7 +110,7 @@ async def replay_job(
     if written is None:
         raise LookupError(f"the replay of job {job_id} was not written")
     if not written.again:
-        await parts.ring([prepared.new.job.id])
+        await parts.notify([prepared.new.job.id])
     misfits = [{"turn": turn, "pointer": one.pointer, "reason": one.reason} for turn, one in prepared.misfits]
     return await _written(parts, written, misfits)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.api.access import ApiKey
-    from stepladder.api.parts import Identify, Ring
+    from stepladder.api.parts import Identify, Notify
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
 
@@ -57,14 +57,14 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
             await keep_prices(database, settings.prices)
         bounds = {key.principal.name: key.max_in_flight for key in keys if key.max_in_flight is not None}
         await keep_bounds(database, bounds, settings.max_in_flight_per_principal)
-        ring = await _bell(stack, broker_url)
+        notify = await _notifier(stack, broker_url)
         identify = await _engine(stack, settings)
         app = create_app(
             database,
             Store(database),
             Reads(database),
             kit,
-            ring,
+            notify,
             identify=identify,
             keys=keys,
             dashboard=lambda parts: make_dashboard(parts, database),
@@ -72,14 +72,14 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
         await serve(app, settings.host, settings.port, started=lambda at: say("API ready", url=at))
 
 
-async def _bell(stack: AsyncExitStack, broker_url: str | None) -> Ring:
+async def _notifier(stack: AsyncExitStack, broker_url: str | None) -> Notify:
     """Without a broker nobody is told; the workers' sweep finds what is due."""
     if broker_url is None:
         return _nobody
     from stepladder.tasks.app import make_app
-    from stepladder.tasks.bell import Bell
+    from stepladder.tasks.notifier import Notifier
 
-    return (await stack.enter_async_context(Bell(make_app(broker_url)))).ring_many
+    return (await stack.enter_async_context(Notifier(make_app(broker_url)))).notify
 
 
 async def _nobody(_: Sequence[UUID]) -> None:

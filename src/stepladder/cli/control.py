@@ -83,7 +83,7 @@ def _change(
         await desk.job(job_id)
         receipt = await ask(desk, job_id)
         if receipt is Receipt.ACCEPTED:
-            await desk.ring(job_id)
+            await desk.notify(job_id)
         after = await desk.job(job_id)
         if receipt in (Receipt.FINAL, Receipt.UNKNOWN) and after.status != already:
             raise _ended(after)
@@ -148,7 +148,7 @@ async def _signal(
     receipt = await desk.store.signal(job_id, signal_id, name, payload)
     if receipt in (Receipt.FINAL, Receipt.UNKNOWN):
         raise _ended(await desk.job(job_id))
-    await desk.ring(job_id)
+    await desk.notify(job_id)
     return await desk.job(job_id), receipt
 
 
@@ -196,7 +196,7 @@ async def _settle(
             raise BadInputError(f"job {job_id}: {reason}", remedy=f"see it: stepladder show {job_id}")
         case settling:
             if settling is Settling.ACCEPTED:
-                await desk.ring(job_id)
+                await desk.notify(job_id)
             return await desk.job(job_id), settling is Settling.ACCEPTED
 
 

@@ -39,15 +39,15 @@ class Desk:
             raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
         return found
 
-    async def ring(self, job_id: UUID) -> None:
+    async def notify(self, job_id: UUID) -> None:
         """Says that a job is due. Without a broker, or in vain, the workers' sweep finds it within a second."""
         if self.broker_url is None:
             return
         from stepladder.tasks.app import make_app  # Celery, which most commands do without
-        from stepladder.tasks.bell import Bell
+        from stepladder.tasks.notifier import Notifier
 
-        async with Bell(make_app(self.broker_url)) as bell:
-            await bell.ring(job_id)
+        async with Notifier(make_app(self.broker_url)) as notifier:
+            await notifier.notify([job_id])
 
 
 def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:

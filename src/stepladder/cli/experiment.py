@@ -135,7 +135,7 @@ async def order(desk: Desk, kit: Kit, plan: Plan) -> Experiment:
         raise BadInputError(str(error), remedy="--effects, if that is meant") if found.field == "effects" else error
     if not isinstance(found, Ordered):
         raise LookupError("the experiment was not written")
-    await desk.ring(found.job_ids[0])  # who takes one takes the others, too
+    await desk.notify(found.job_ids[0])  # who takes one takes the others, too
     written = await experiment_of(desk.store.database, found.job_ids[0])
     if written is None:
         raise LookupError("the experiment has vanished from the store")

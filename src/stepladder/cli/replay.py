@@ -147,7 +147,7 @@ async def _begin(
     if not isinstance(written, Submitted):
         raise LookupError(f"the replay of job {job_id} was not written")
     if not written.again:
-        await desk.ring(prepared.new.job.id)
+        await desk.notify(prepared.new.job.id)
     return await desk.job(written.job_ids[0]), prepared
 
 

@@ -158,7 +158,7 @@ async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted)
         raise BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
     [job_id] = written.job_ids
     if not written.again:
-        await desk.ring(job_id)
+        await desk.notify(job_id)
     return await desk.job(job_id)
 
 

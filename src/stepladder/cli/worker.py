@@ -18,7 +18,7 @@ def worker(
 ) -> None:
     """Run jobs until it is told to end: by Ctrl-C or SIGTERM, after the turns under way."""
     from stepladder.models.retention import Ages
-    from stepladder.tasks.worker import Post, work
+    from stepladder.tasks.worker import WorkerConfig, work
     from stepladder.wiring import servers
     from stepladder.wiring.app import load_kit
     from stepladder.wiring.logs import configure_logs, say
@@ -31,7 +31,7 @@ def worker(
         database_url = stack.enter_context(servers.database(settings, say))
         engine_url = stack.enter_context(servers.engine(settings, say))
         key = settings.engine_api_key
-        post = Post(
+        config = WorkerConfig(
             database_url,
             broker_url,
             engine_url,
@@ -43,5 +43,5 @@ def worker(
             concurrency=settings.concurrency,
             ages=Ages.of_days(settings.keep_raw_days, settings.keep_events_days),
         )
-        code = work(post)
+        code = work(config)
     raise typer.Exit(code)

@@ -67,7 +67,7 @@ async def _run_again(request: Request, job: Overview, wanted: Wanted) -> Respons
         if done is None:
             raise LookupError(f"the replay of job {job.id} was not written")
         if not done.again:
-            await parts.ring(list(done.job_ids))
+            await parts.notify(list(done.job_ids))
     return RedirectResponse(f"/jobs/{done.job_ids[0]}", 303)
 
 

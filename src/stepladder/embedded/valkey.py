@@ -56,7 +56,7 @@ def running(home: Path) -> Iterator[str]:
     """Yield the broker URL (``redis+socket://...``, for Celery) of a Valkey of our own for `home`.
 
     It listens on a Unix socket alone, in a folder that nobody but its user, and root, can enter, so that it needs
-    neither a port nor a password. It keeps nothing: what it holds can be rung again. It ends with this block, and with
+    neither a port nor a password. It stores nothing durably. It ends with this block, and with
     the thread that entered it, however that one ends. Its log lies in ``home/valkey``.
 
     Raises `UnreachableError` when it cannot be started, or runs for `home` already.

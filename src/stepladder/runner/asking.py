@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stepladder.engine.client import EngineClient, Exchange
     from stepladder.engine.identity import Identity
-    from stepladder.engine.slots import Seat
+    from stepladder.engine.limiter import Permit
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
     from stepladder.schemas.answer import Arrival, Verdict
@@ -53,13 +53,13 @@ class Asking:
         identity = self.identity
         return Stamp(request_id(job, attempt), self._model(machine, turn), identity.version, identity.backend)
 
-    async def ask(self, claim: Claim, machine: Machine, job: Job, action: Ask, seat: Seat) -> Verdict | None:
+    async def ask(self, claim: Claim, machine: Machine, job: Job, action: Ask, permit: Permit) -> Verdict | None:
         """Sends the request once, and judges what came of it. None: the job is lost, or paused.
 
-        ``seat`` has a slot for the request, unless no time is left and nothing is sent. It is left after that.
+        ``permit`` has a slot for the request, unless no time is left and nothing is sent. It is left after that.
         """
         turn, attempt = action.turn, action.attempt
-        async with seat.used():
+        async with permit.in_flight():
             exchange = await self.engine.ask(
                 body_of(machine.ask(turn.state), self._model(machine, turn), job.transcript, turn, attempt),
                 request_id=request_id(job, attempt),

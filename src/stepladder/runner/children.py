@@ -55,17 +55,17 @@ def _refused(row: WorkflowRow, schema: Schema, call: ChildCall) -> list[ChildFai
 
 
 async def tend(
-    store: Store, claim: Claim, job: Job, action: TendChildren, now: datetime, ring: Callable[[Sequence[UUID]], None]
+    store: Store, claim: Claim, job: Job, action: TendChildren, now: datetime, notify: Callable[[Sequence[UUID]], None]
 ) -> ChildrenSeen | None:
     """Starts or stops children, and sees how all of them stand. None: the parent is in other hands."""
     call = action.call
     if action.stop:
-        ring(await cancel_children(store, job.id))
+        notify(await cancel_children(store, job.id))
     if action.start:
         started = await _start(store, claim, job, action, now)
         if started is None:
             return None
-        ring(started)
+        notify(started)
     return ChildrenSeen(await children_of(store, job.id, call.visit))
 
 

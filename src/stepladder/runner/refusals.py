@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from stepladder.engine.canary import answers_known_good
-from stepladder.engine.slots import Slots
+from stepladder.engine.limiter import ConcurrencyLimiter
 from stepladder.schemas.answer import Received
 from stepladder.validation.termination import tells_nothing
 
@@ -51,7 +51,7 @@ class Refusals:
     """What one process has learnt of its engine's schemas. ``clock`` gives seconds."""
 
     clock: Callable[[], float] = time.monotonic
-    slots: Slots = field(default_factory=Slots)
+    limiter: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
     _known: OrderedDict[tuple[str, ...], tuple[bool, float]] = field(default_factory=OrderedDict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -74,9 +74,9 @@ class Refusals:
                 return False
             if (known := self._recall(schema)) is not None:
                 return known
-            with self.slots.seat() as seat:
-                await seat.take()
-                async with seat.used():
+            with self.limiter.permit() as permit:
+                await permit.acquire()
+                async with permit.in_flight():
                     answered = await self._ask(client, suspect)
             if answered:
                 self._remember(schema, KEPT_S, known=True)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from stepladder.engine.slots import Slots
+from stepladder.engine.limiter import ConcurrencyLimiter
 from stepladder.models.children import cancel_children
-from stepladder.models.records import Pulse
+from stepladder.models.records import LeaseStatus
 from stepladder.runner import children
 from stepladder.runner.asking import Asking
-from stepladder.runner.lease import Heart
-from stepladder.runner.picker import Picker
+from stepladder.runner.claimer import Claimer
+from stepladder.runner.heartbeat import Heartbeat
 from stepladder.runner.refusals import Refusals
 from stepladder.runner.tools import run_tool
 from stepladder.schemas.answer import Verdict
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
     from stepladder.engine.client import EngineClient
     from stepladder.engine.identity import Identity
-    from stepladder.engine.slots import Seat
+    from stepladder.engine.limiter import Permit
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
-    from stepladder.runner.lease import Lease
+    from stepladder.runner.claimer import Picked
+    from stepladder.runner.heartbeat import Lease
     from stepladder.runner.machines import Machines
-    from stepladder.runner.picker import Picked
     from stepladder.workflows.job import Job
     from stepladder.workflows.machine import Machine
     from stepladder.workflows.step import Step, Trigger
@@ -104,7 +104,7 @@ class Runner:
 
     ``is_over`` is asked of a job whenever an answer of the engine has been stored: that is the one moment at which no
     request and no tool is under way and none is opened. If so, the job is handed back, and whoever claims it next
-    judges the answer and goes on. ``ring`` is called with jobs that fell due by what was done here, such as children
+    judges the answer and goes on. ``notify`` is called with jobs that fell due by what was done here, such as children
     that were started and parents of those that ended; nobody has to listen.
 
     One runner serves any number of slices at once; of their jobs it holds nothing between them.
@@ -119,17 +119,17 @@ class Runner:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     observe: Callable[[Step], None] = lambda _: None
     is_over: Callable[[UUID], bool] = lambda _: False
-    ring: Callable[[Sequence[UUID]], None] = lambda _: None
-    slots: Slots = field(default_factory=Slots)
+    notify: Callable[[Sequence[UUID]], None] = lambda _: None
+    limiter: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
     asking: Asking = field(init=False)
-    heart: Heart = field(init=False)
-    picker: Picker = field(init=False)
+    heartbeat: Heartbeat = field(init=False)
+    claimer: Claimer = field(init=False)
 
     def __post_init__(self) -> None:
-        refusals = Refusals(slots=self.slots)
+        refusals = Refusals(limiter=self.limiter)
         object.__setattr__(self, "asking", Asking(self.store, self.engine, self.identity, self.now, refusals))
-        object.__setattr__(self, "heart", Heart(self.store, self.lease_s))
-        object.__setattr__(self, "picker", Picker(self.store, self.owner, self.lease_s))
+        object.__setattr__(self, "heartbeat", Heartbeat(self.store, self.lease_s))
+        object.__setattr__(self, "claimer", Claimer(self.store, self.owner, self.lease_s))
 
     async def run_slice(self, job_id: UUID | None = None) -> Slice:
         """Claims a job (the one named, or the next that is due) and drives it as far as it goes now.
@@ -146,14 +146,14 @@ class Runner:
 
         Raises ``UnreachableError`` when the database breaks.
         """
-        return await self.picker.next()
+        return await self.claimer.next()
 
     async def put_back(self, picked: Picked) -> None:
-        await self.picker.put_back(picked)
+        await self.claimer.put_back(picked)
 
     async def run_picked(self, picked: Picked) -> Slice:
         """As ``run_slice``, with a job that was taken already."""
-        claim = await self.picker.load(picked)
+        claim = await self.claimer.load(picked)
         return Slice(SliceEnd.LOST) if claim is None else await self._run(claim, picked.since)
 
     async def _run(self, claim: Claim, since: float) -> Slice:
@@ -162,9 +162,9 @@ class Runner:
                 machine = await self._machine(claim)
                 if machine is None:
                     return await self._cancel(claim)
-                async with self.heart.keeps(claim, since) as lease:
-                    with self.slots.seat() as seat:
-                        return await self._drive(claim, machine, lease, seat)
+                async with self.heartbeat.keeps(claim, since) as lease:
+                    with self.limiter.permit() as permit:
+                        return await self._drive(claim, machine, lease, permit)
             except asyncio.CancelledError:
                 await asyncio.shield(self._hand_back(claim, None))
                 raise
@@ -198,36 +198,38 @@ class Runner:
         """What a job's end means to its family. Where the database breaks, the sweep does it."""
         with contextlib.suppress(UnreachableError):
             if any(isinstance(visit, ChildCall) for visit in job.visits):
-                self.ring(await cancel_children(self.store, job.id))
+                self.notify(await cancel_children(self.store, job.id))
         if claim.parent is not None:
-            self.ring([claim.parent])
+            self.notify([claim.parent])
 
     async def _hand_back(self, claim: Claim, due_at: datetime | None) -> None:
         with contextlib.suppress(UnreachableError):  # then the lease runs out
             await self.store.release(claim, due_at)
 
-    async def _drive(self, claim: Claim, machine: Machine, lease: Lease, seat: Seat) -> Slice:
+    async def _drive(self, claim: Claim, machine: Machine, lease: Lease, permit: Permit) -> Slice:
         job = claim.job
         first = await lease.during(self._first_trigger(claim, machine), to_its_end=True)
-        if isinstance(first, Pulse):
+        if isinstance(first, LeaseStatus):
             return Slice(SliceEnd.LOST, job)
         trigger = first
         while True:
-            step = await self._step(claim, machine, job, trigger, lease, seat)
+            step = await self._step(claim, machine, job, trigger, lease, permit)
             if step is None:
                 log.warning("job lost", fence=claim.fence)
                 return Slice(SliceEnd.LOST, job)
             self.observe(step)
             job = step.job
-            unseated = isinstance(step.next, Ask) and lease.cancelling and not seat.taken
-            if unseated or (claim.cancel_requested and isinstance(step.next, Ask | RunTool | Resolve | TendChildren)):
+            without_permit = isinstance(step.next, Ask) and lease.cancelling and not permit.held
+            if without_permit or (
+                claim.cancel_requested and isinstance(step.next, Ask | RunTool | Resolve | TendChildren)
+            ):
                 trigger = Cancelled()  # a stored answer came first: it was paid for
                 continue
             match step.next:
                 case Ask() | RunTool():
                     # What cannot be undone is waited for, whoever asks for the end: its result is not to be lost.
                     to_its_end = isinstance(step.next, RunTool) and step.next.call.effect is Effect.IRREVERSIBLE
-                    came = await lease.during(self._do(claim, machine, job, step.next, seat), to_its_end=to_its_end)
+                    came = await lease.during(self._do(claim, machine, job, step.next, permit), to_its_end=to_its_end)
                 case Resolve() | TendChildren():
                     came = await lease.during(self._call(claim, job, step.next), to_its_end=True)
                 case Rest(until) if not self._is_long(until):
@@ -246,16 +248,16 @@ class Runner:
                     return Slice(SliceEnd.FINISHED, job)
                 case other:
                     assert_never(other)
-            if came is None or came is Pulse.LOST:
+            if came is None or came is LeaseStatus.LOST:
                 log.warning("job lost", fence=claim.fence)
                 return Slice(SliceEnd.LOST, job)
             if isinstance(came, Judged) and self.is_over(job.id):
                 await self._hand_back(claim, None)
                 return Slice(SliceEnd.HANDED_BACK, job)
-            trigger = Cancelled() if isinstance(came, Pulse) else came
+            trigger = Cancelled() if isinstance(came, LeaseStatus) else came
 
     async def _step(
-        self, claim: Claim, machine: Machine, job: Job, trigger: Trigger, lease: Lease, seat: Seat
+        self, claim: Claim, machine: Machine, job: Job, trigger: Trigger, lease: Lease, permit: Permit
     ) -> Step | None:
         """The machine's step, committed; None if the job is in other hands.
 
@@ -263,16 +265,16 @@ class Runner:
         trigger brings is kept. (An answer of the engine stopped such a job already, when it was stored.)
         """
         step, waited = self._advance(machine, job, trigger), False
-        while isinstance(step.next, Ask) and not seat.take_now() and not self._is_late(step.job):
+        while isinstance(step.next, Ask) and not permit.try_acquire() and not self._is_late(step.job):
             waited = True
-            pulse = await lease.during(self._sit_down(seat, step.job))
-            if pulse is Pulse.LOST:
+            status = await lease.during(self._acquire(permit, step.job))
+            if status is LeaseStatus.LOST:
                 return None
             step = self._advance(machine, job, trigger)  # anew, since time has passed
-            if pulse is Pulse.CANCELLING:
+            if status is LeaseStatus.CANCELLING:
                 break
         if not isinstance(step.next, Ask):
-            seat.leave()
+            permit.release()
         begins = isinstance(step.next, Ask | RunTool | Resolve) and (waited or not isinstance(trigger, Judged))
         if await self._commit(claim, machine, step, unless_paused=begins):
             return step
@@ -300,30 +302,32 @@ class Runner:
             claim, step, stamp, release=not isinstance(step.next, Rest) or long, unless_paused=unless_paused
         )
 
-    async def _sit_down(self, seat: Seat, job: Job) -> None:
+    async def _acquire(self, permit: Permit, job: Job) -> None:
         """Waits for a slot of the engine, or for the job's deadline. No attempt is open yet."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(job.left_s(self.now())):
-                await seat.take()
+                await permit.acquire()
 
     def _is_late(self, job: Job) -> bool:
         left_s = job.left_s(self.now())
         return left_s is not None and left_s <= 0
 
-    async def _do(self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool, seat: Seat) -> Trigger | None:
+    async def _do(
+        self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool, permit: Permit
+    ) -> Trigger | None:
         """Does what the machine wants, with no connection to the database held meanwhile. None: the job is lost."""
         if isinstance(action, RunTool):
             tool = machine.tool(action.call.state, action.call.tool)
             log.info("tool runs", state=action.call.state, tool=tool.name, effect=tool.effect)
             return await run_tool(tool, action.call, job.left_s(self.now()))
         with structlog.contextvars.bound_contextvars(turn=action.turn.ordinal, attempt=action.attempt.ordinal):
-            verdict = await self.asking.ask(claim, machine, job, action, seat)
+            verdict = await self.asking.ask(claim, machine, job, action, permit)
             return None if verdict is None else Judged(verdict)
 
     async def _call(self, claim: Claim, job: Job, action: Resolve | TendChildren) -> Trigger | None:
         if isinstance(action, Resolve):
             return await children.resolve(self.store, action)
-        return await children.tend(self.store, claim, job, action, self.now(), self.ring)
+        return await children.tend(self.store, claim, job, action, self.now(), self.notify)
 
     async def _sleep(self, until: datetime) -> Claimed:
         await asyncio.sleep(max(0.0, (until - self.now()).total_seconds()))

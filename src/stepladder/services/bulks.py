@@ -84,7 +84,7 @@ async def total(database: Database, jobs: JobFilter, at: datetime) -> int:
 
 
 async def hand_out(store: Store, replays: Replays) -> list[UUID]:
-    """Writes the replays that there is room for, of every order; they are to be rung. Any worker may do so.
+    """Writes the replays that there is room for, of every order; the caller notifies them. Any worker may do so.
 
     Each job is replayed once by an order, whoever hands it out and however often. Raises ``UnreachableError``.
     """

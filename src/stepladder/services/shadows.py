@@ -86,7 +86,7 @@ def is_chosen(experiment_id: UUID, job_id: UUID, share: float) -> bool:
 
 
 async def hand_out_shadows(store: Store, replays: Replays, settled_s: float = SETTLED_S) -> list[UUID]:
-    """Writes the shadows of live jobs that ended; they are to be rung. Any worker may do so, and of two at once one
+    """Writes the shadows of live jobs that ended, for the caller to notify. Any worker may do so; of two at once, one
     does. Each live job has one shadow of an experiment. Raises ``UnreachableError``.
     """
     due: list[UUID] = []

@@ -12,13 +12,13 @@ from stepladder.models.reads import Reads
 from stepladder.models.store import Store
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
-from stepladder.runner.shares import share_of
+from stepladder.runner.sharing import shared_limiter
 from stepladder.wiring.stores import open_database
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from stepladder.engine.slots import Slots
+    from stepladder.engine.limiter import ConcurrencyLimiter
     from stepladder.schemas.prices import Prices
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.step import Step
@@ -33,7 +33,7 @@ class System:
     engine: EngineClient
     identity: Identity
     runner: Runner
-    slots: Slots
+    limiter: ConcurrencyLimiter
 
 
 @asynccontextmanager
@@ -57,7 +57,7 @@ async def open_system(
     """
     async with open_database(database_url, prices) as database, EngineClient(engine_url, api_key=api_key) as engine:
         identity = await identify(engine, model=model)
-        async with share_of(database, engine.base_url, engine_concurrency) as slots:
+        async with shared_limiter(database, engine.base_url, engine_concurrency) as limiter:
             store = Store(database)
-            runner = Runner(store, Machines(store, kit), engine, identity, observe=observe, slots=slots)
-            yield System(store, Reads(database), engine, identity, runner, slots)
+            runner = Runner(store, Machines(store, kit), engine, identity, observe=observe, limiter=limiter)
+            yield System(store, Reads(database), engine, identity, runner, limiter)

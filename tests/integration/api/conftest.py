@@ -74,14 +74,14 @@ GOOD = {"workflow": "bill", "input": {"team": "search"}}
 
 @dataclass
 class Api:
-    """The API, a client of it, and the database behind it. ``rung`` are the jobs that workers were told of."""
+    """The API, a client of it, and the database behind it. ``notified`` are the jobs that workers were told of."""
 
     url: str
     client: httpx.AsyncClient
     database_url: str
     store: Store
     reads: Reads
-    rung: list[UUID] = field(default_factory=list)
+    notified: list[UUID] = field(default_factory=list)
 
     async def rows(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
         connection = await psycopg.AsyncConnection.connect(self.database_url, autocommit=True, row_factory=dict_row)
@@ -131,17 +131,17 @@ async def start(database_url: str) -> AsyncIterator[Start]:
     async with AsyncExitStack() as stack:
 
         async def start(**options: Any) -> Api:
-            rung: list[UUID] = []
+            notified: list[UUID] = []
 
-            async def ring(due: Sequence[UUID]) -> None:
-                rung.extend(due)
+            async def notify(due: Sequence[UUID]) -> None:
+                notified.extend(due)
 
             database = await stack.enter_async_context(Database(database_url, wait_s=2.0))
             store, reads = Store(database), Reads(database)
             kit = options.pop("kit", KIT)
-            url = await stack.enter_async_context(served(create_app(database, store, reads, kit, ring, **options)))
+            url = await stack.enter_async_context(served(create_app(database, store, reads, kit, notify, **options)))
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=30))
-            return Api(url, client, database_url, store, reads, rung)
+            return Api(url, client, database_url, store, reads, notified)
 
         yield start
 

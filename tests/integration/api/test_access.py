@@ -147,30 +147,30 @@ async def test_without_keys_this_machine_is_asked_for_by_its_own_names(bill: Api
     [("127.0.0.1", 200), ("127.8.8.8", 200), ("::1", 200), ("::ffff:127.0.0.1", 200), ("192.0.2.7", 403), ("?", 403)],
 )
 async def test_without_keys_only_this_machine_is_answered(database_url: str, client: str, status: int) -> None:
-    async def ring(_: object) -> None: ...
+    async def notify(_: object) -> None: ...
 
     async with Database(database_url) as database:
-        app = create_app(database, Store(database), Reads(database), KIT, ring)
+        app = create_app(database, Store(database), Reads(database), KIT, notify)
         transport = httpx.ASGITransport(app, client=(client, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
             assert (await http.get("/v1/jobs")).status_code == status
 
 
 async def test_without_keys_the_server_listens_to_nobody_else(database_url: str) -> None:
-    async def ring(_: object) -> None: ...
+    async def notify(_: object) -> None: ...
 
     database = Database(database_url)
-    app = create_app(database, Store(database), Reads(database), KIT, ring)
+    app = create_app(database, Store(database), Reads(database), KIT, notify)
     with pytest.raises(BadInputError, match="without API keys") as caught:
         await serve(app, "0.0.0.0", 0)  # noqa: S104 -- refused
     assert "STEPLADDER_API_KEYS" in caught.value.remedy
 
 
 async def test_an_address_that_is_taken_is_said(api: Api, database_url: str) -> None:
-    async def ring(_: object) -> None: ...
+    async def notify(_: object) -> None: ...
 
     database = Database(database_url)
-    app = create_app(database, Store(database), Reads(database), KIT, ring)
+    app = create_app(database, Store(database), Reads(database), KIT, notify)
     with pytest.raises(BadInputError, match="cannot listen at 127"):
         await serve(app, "127.0.0.1", httpx.URL(api.url).port or 0)
 

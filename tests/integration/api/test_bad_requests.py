@@ -134,7 +134,7 @@ async def test_every_bad_request_is_a_problem_that_says_where_and_leaves_no_row(
         assert not bad.where or where == list(bad.where), name
         assert "Traceback" not in answer.text, name
         assert await bill.counts() == before, name
-        assert bill.rung == [], name
+        assert bill.notified == [], name
 
 
 async def test_all_that_is_wrong_with_a_document_is_told_at_once(api: Api) -> None:

@@ -110,7 +110,7 @@ async def test_the_same_signal_again_is_taken_once_even_when_the_job_has_ended(b
 async def test_cancel_ends_a_job_and_is_no_error_twice(bill: Api) -> None:
     job = await bill.submit()
     first = await bill.client.post(f"/v1/jobs/{job['id']}/cancel")
-    assert (first.status_code, bill.rung[-1]) == (202, UUID(job["id"]))
+    assert (first.status_code, bill.notified[-1]) == (202, UUID(job["id"]))
     assert await drive(bill, job["id"]) == "cancelled"
     again = await bill.client.post(f"/v1/jobs/{job['id']}/cancel")
     assert (again.status_code, again.json()["status"]) == (200, "cancelled")
@@ -129,7 +129,7 @@ async def test_a_paused_job_is_left_alone_until_it_is_unpaused(bill: Api) -> Non
     unpaused = await bill.client.post(f"/v1/jobs/{job['id']}/unpause")
     assert (unpaused.status_code, unpaused.json()["status"]) == (202, "queued")
     assert (await bill.client.post(f"/v1/jobs/{job['id']}/unpause")).status_code == 200
-    assert bill.rung[-1] == UUID(job["id"])
+    assert bill.notified[-1] == UUID(job["id"])
     async with bill.worker(RIGHT) as worker:
         await worker.drive(UUID(job["id"]))
     assert (await bill.job(job["id"]))["status"] == "waiting"
@@ -193,4 +193,4 @@ async def test_a_signal_to_a_paused_job_is_kept(bill: Api) -> None:
     assert await bill.store.claim("worker", 60.0, UUID(job_id)) is None
     await bill.client.post(f"/v1/jobs/{job_id}/unpause")
     assert await drive(bill, job_id) == "succeeded"
-    assert await eventually(lambda: bill.rung[-1] == UUID(job_id))
+    assert await eventually(lambda: bill.notified[-1] == UUID(job_id))

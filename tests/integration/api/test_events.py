@@ -117,9 +117,9 @@ async def test_a_server_that_ends_ends_its_streams_and_its_waits_cleanly(start: 
     await api.publish()
     job = await api.submit()
 
-    async def ring(_: object) -> None: ...
+    async def notify(_: object) -> None: ...
 
-    app = create_app(Database(api.database_url), api.store, api.reads, KIT, ring)
+    app = create_app(Database(api.database_url), api.store, api.reads, KIT, notify)
     async with served(app) as url:
         request = api.client.build_request("GET", f"{url}/v1/jobs/{job['id']}/events", headers=STREAM)
         stream = events(await api.client.send(request, stream=True))

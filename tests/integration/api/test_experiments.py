@@ -34,7 +34,7 @@ async def test_both_arms_run_on_every_input_and_are_compared(bill: Api) -> None:
     assert answer.status_code == 202, answer.text
     ordered = answer.json()
     assert (ordered["jobs"], ordered["at_rest"], ordered["samples"]) == (12, 0, 6)
-    assert sorted(str(job) for job in bill.rung) == sorted(run["job"] for run in ordered["runs"])
+    assert sorted(str(job) for job in bill.notified) == sorted(run["job"] for run in ordered["runs"])
     await run_all(bill, ordered)
     found = (await bill.client.get(answer.headers["location"])).json()
     assert found["at_rest"] == 12

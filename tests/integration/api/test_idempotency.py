@@ -24,7 +24,7 @@ async def test_the_same_key_and_body_again_is_the_same_job(bill: Api) -> None:
     assert (first.status_code, again.status_code) == (202, 200)
     assert first.json()["id"] == again.json()["id"]
     assert (await bill.counts())["jobs"] == 1
-    assert len(bill.rung) == 1
+    assert len(bill.notified) == 1
 
 
 async def test_it_is_the_same_job_whatever_became_of_it_and_its_workflow(bill: Api) -> None:
@@ -64,7 +64,7 @@ async def test_of_many_at_once_one_writes_and_all_get_its_jobs(bill: Api) -> Non
     assert len({tuple(job["id"] for job in answer.json()["jobs"]) for answer in answers}) == 1
     counts = await bill.counts()
     assert (counts["jobs"], counts["events"], counts["idempotency_keys"]) == (2, 2, 1)
-    assert len(bill.rung) == 2
+    assert len(bill.notified) == 2
 
 
 async def test_of_many_at_once_with_two_bodies_one_body_wins(bill: Api) -> None:

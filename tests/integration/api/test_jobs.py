@@ -26,7 +26,7 @@ async def test_a_job_goes_its_way_and_every_step_can_be_seen(bill: Api) -> None:
     job = answer.json()
     assert answer.headers["location"] == f"/v1/jobs/{job['id']}"
     assert (job["workflow"], job["version"], job["status"], job["input"]) == ("bill", 1, "queued", {"team": "search"})
-    assert bill.rung == [UUID(job["id"])]
+    assert bill.notified == [UUID(job["id"])]
 
     async with bill.worker(WRONG, RIGHT) as worker:
         await worker.drive(UUID(job["id"]))
@@ -46,7 +46,7 @@ async def test_a_job_goes_its_way_and_every_step_can_be_seen(bill: Api) -> None:
 
     signal = await bill.client.post(f"/v1/jobs/{job['id']}/signals/approval", json={"action": "approve"})
     assert (signal.status_code, signal.json()["status"]) == (202, "accepted")
-    assert bill.rung[-1] == UUID(job["id"])
+    assert bill.notified[-1] == UUID(job["id"])
     async with bill.worker() as worker:
         await worker.drive(UUID(job["id"]))
     done = await bill.job(job["id"])
@@ -145,4 +145,4 @@ async def test_a_batch_is_written_whole_and_in_its_order(bill: Api, count: int) 
     assert [job["input"]["team"] for job in written] == [f"team {n}" for n in range(count)]
     counts = await bill.counts()
     assert (counts["jobs"], counts["events"]) == (count, count)
-    assert bill.rung == [UUID(job["id"]) for job in written]
+    assert bill.notified == [UUID(job["id"]) for job in written]

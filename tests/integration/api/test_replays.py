@@ -69,7 +69,7 @@ async def test_a_resume_is_a_new_job_that_points_to_the_old_one(bill: Api) -> No
     new = answer.json()
     assert (new["replay_of"], new["status"], new["input"]) == (old, "queued", {"team": "search"})
     assert answer.headers["location"] == f"/v1/jobs/{new['id']}"
-    assert new["id"] in [str(job) for job in bill.rung]
+    assert new["id"] in [str(job) for job in bill.notified]
     async with bill.worker(RIGHT) as driver:
         await driver.drive(_uuid(new["id"]))
     assert (await bill.job(new["id"]))["waiting_for"] == "approval"

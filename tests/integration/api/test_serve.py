@@ -26,12 +26,12 @@ from stepladder.models.store import Store
 from stepladder.schemas.tool import Kit
 from stepladder.wiring.logs import configure_logs
 
-async def ring(due): ...
+async def notify(due): ...
 
 async def main():
     configure_logs("info")
     async with Database(sys.argv[1]) as database:
-        app = create_app(database, Store(database), Reads(database), Kit({}, {}), ring)
+        app = create_app(database, Store(database), Reads(database), Kit({}, {}), notify)
         await serve(app, "127.0.0.1", 0, started=lambda url: print(url, flush=True))
 
 asyncio.run(main())

@@ -77,7 +77,7 @@ async def test_it_took_effect_and_the_job_goes_on_with_its_result(paying: Api, p
     answer = await settle(paying, job, DONE | {"key": job["settlement"]["key"]})
     assert answer.status_code == 202
     assert answer.json()["settlement"]["said"] == DONE | {"by": "local"}
-    assert paying.rung[-1] == UUID(job["id"])
+    assert paying.notified[-1] == UUID(job["id"])
     again = await settle(paying, job, DONE)
     assert again.status_code == 200
     assert (await run(paying, job["id"], paid))["status"] == "succeeded"

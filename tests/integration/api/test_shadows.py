@@ -139,7 +139,7 @@ async def test_a_shadow_that_cannot_be_is_refused(reading: Api, path: str, body:
     problem(await reading.client.post(path, json=body), status)
 
 
-def test_a_share_of_jobs_is_chosen_and_always_the_same_ones() -> None:
+def test_a_shared_limiter_jobs_is_chosen_and_always_the_same_ones() -> None:
     shadow, jobs = uuid7(), [uuid7() for _ in range(2000)]
     chosen = [is_chosen(shadow, job, 0.25) for job in jobs]
     assert 400 < sum(chosen) < 600

@@ -30,7 +30,7 @@ async def test_a_job_is_paused_and_goes_on(visitor: Visitor) -> None:
         answer = await visitor.post(f"/jobs/{job}/{path}", page)
         assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job}")
         assert await status(visitor, job) == after
-    assert visitor.site.rung == [job, job]
+    assert visitor.site.notified == [job, job]
 
 
 async def test_a_cancelled_job_ends_and_has_no_buttons_left(visitor: Visitor) -> None:

@@ -37,7 +37,7 @@ async def test_a_failed_job_is_resumed_once_and_both_jobs_know_each_other(visito
     assert "Resume</button>" in page
     again = [made(await visitor.post(f"/jobs/{job}/replays", page, key=key_of(page), mode="resume")) for _ in "ab"]
     assert again[0] == again[1], "a second click makes no second job"
-    assert site.rung == [again[0]]
+    assert site.notified == [again[0]]
     async with site.worker(RIGHT) as driver:
         await driver.drive(again[0])
     found = await site.reads.overview(again[0])

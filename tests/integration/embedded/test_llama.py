@@ -67,7 +67,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_it_names_the_model_and_gives_every_slot_its_share_of_the_context(engine: httpx.Client) -> None:
+def test_it_names_the_model_and_gives_every_slot_its_shared_limiter_the_context(engine: httpx.Client) -> None:
     [served] = engine.get("models").json()["data"]
     assert served["id"] == llama.ALIAS
     assert served["meta"]["n_ctx"] == llama.CONTEXT // llama.SLOTS

@@ -25,7 +25,7 @@ from psycopg.rows import dict_row
 
 from stepladder.models.database import Database
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Pulse, Receipt, Settling, Stamp
+from stepladder.models.records import LeaseStatus, Receipt, Settling, Stamp
 from stepladder.models.store import Store
 from stepladder.runner.runner import _early
 from stepladder.schemas.answer import Received
@@ -129,8 +129,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.known[job_id] = Known(machine, job)
 
     @rule(worker=st.sampled_from(WORKERS), which=WHICH, twice=st.booleans())
-    def ring(self, worker: str, which: int, twice: bool) -> None:
-        """A job is rung, perhaps at several workers at once: one takes it at most."""
+    def notify(self, worker: str, which: int, twice: bool) -> None:
+        """Several workers may be told of a job at once; at most one claims it."""
         job = self.pick(which)
         workers = WORKERS if twice else (worker,)
 
@@ -214,7 +214,7 @@ class AnyOrder(RuleBasedStateMachine):
         if hand is not None:
             self.work_on(hand, word, also_judge=also_judge)
         else:
-            self.ring(worker, which, twice=False)
+            self.notify(worker, which, twice=False)
 
     @rule(which=WHICH, word=WORDS)
     def go_on_well(self, which: int, word: str) -> None:
@@ -227,7 +227,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(which=WHICH, what=st.sampled_from(["signal", "cancel", "pause"]))
     def meanwhile(self, which: int, what: str) -> None:
         """Something comes from outside while a worker has the job, and then the worker comes to the end of its step."""
-        self.ring(WORKERS[0], which, twice=False)
+        self.notify(WORKERS[0], which, twice=False)
         hand = self.hand_of(self.pick(which))
         if hand is None:
             return
@@ -289,7 +289,7 @@ class AnyOrder(RuleBasedStateMachine):
         hand = self.hand_of(self.pick(which))
         if hand is None:
             return
-        expected = Pulse.CANCELLING if self.known[hand.job.id].cancelled else Pulse.HELD
+        expected = LeaseStatus.CANCELLING if self.known[hand.job.id].cancelled else LeaseStatus.HELD
         assert self.do(self.store.heartbeat(hand.claim, 60.0)) is expected
 
     @rule(which=WHICH, forgets=st.booleans())
@@ -309,7 +309,7 @@ class AnyOrder(RuleBasedStateMachine):
             return
         ghost = self.ghosts[which % len(self.ghosts)]
         before = self.dump(ghost.job.id)
-        assert self.do(self.store.heartbeat(ghost.claim)) is Pulse.LOST
+        assert self.do(self.store.heartbeat(ghost.claim)) is LeaseStatus.LOST
         assert self.do(self.store.heartbeats([ghost.claim], 60.0)) == {}
         assert not self.do(self.store.release(ghost.claim))
         step = advance(self.known[ghost.job.id].machine, ghost.job, Cancelled(Settled(done=True)), self.now())

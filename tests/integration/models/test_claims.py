@@ -11,7 +11,7 @@ import pytest
 
 from stepladder.models import hot
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Pulse
+from stepladder.models.records import LeaseStatus
 from stepladder.models.rows import step_json
 from stepladder.schemas.answer import Received, Verdict
 from stepladder.schemas.event import Event, EventKind
@@ -82,7 +82,7 @@ async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
     claim = await bench.claim(job)
     assert await bench.commit(claim, Step(job, Rest(soon(-1))), release=False)
     assert await bench.store.claim("other", 60.0, job.id) is None
-    assert await bench.store.heartbeat(claim) is Pulse.HELD
+    assert await bench.store.heartbeat(claim) is LeaseStatus.HELD
 
 
 @pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
@@ -94,7 +94,7 @@ async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobSta
     assert (row["status"], row["result"], row["lease_owner"], row["wake_at"]) == (status, [1], None, None)
     assert row["finished_at"] is not None
     assert await bench.store.claim("worker", 60.0, job.id) is None
-    assert await bench.store.heartbeat(claim) is Pulse.LOST
+    assert await bench.store.heartbeat(claim) is LeaseStatus.LOST
     assert not await bench.commit(claim, Step(job, Rest(NOW)))
 
 
@@ -103,8 +103,8 @@ async def test_an_expired_lease_is_taken_over(bench: Bench) -> None:
     first = await bench.claim(job, owner="first", lease_s=0.0)
     second = await bench.claim(job, owner="second")
     assert second.taken_over
-    assert await bench.store.heartbeat(first) is Pulse.LOST
-    assert await bench.store.heartbeat(second) is Pulse.HELD
+    assert await bench.store.heartbeat(first) is LeaseStatus.LOST
+    assert await bench.store.heartbeat(second) is LeaseStatus.HELD
     assert not await bench.store.release(first)
     assert (await bench.row(job))["lease_owner"] == "second"
 
@@ -112,9 +112,9 @@ async def test_an_expired_lease_is_taken_over(bench: Bench) -> None:
 async def test_a_heartbeat_keeps_the_lease_and_a_commit_renews_it(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job, lease_s=0.0)
-    assert await bench.store.heartbeat(claim, 60.0) is Pulse.HELD
+    assert await bench.store.heartbeat(claim, 60.0) is LeaseStatus.HELD
     assert await bench.store.claim("other", 60.0, job.id) is None
-    assert await bench.store.heartbeat(claim, 0.0) is Pulse.HELD
+    assert await bench.store.heartbeat(claim, 0.0) is LeaseStatus.HELD
     await bench.ask(replace(claim, lease_s=60.0))
     assert await bench.store.claim("other", 60.0, job.id) is None
 
@@ -142,7 +142,7 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
     assert not await bench.commit(first, everything)
     assert not await bench.answer(first, attempt)
     assert not await bench.store.release(first)
-    assert await bench.store.heartbeat(first) is Pulse.LOST
+    assert await bench.store.heartbeat(first) is LeaseStatus.LOST
     assert await bench.dump() == before
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from stepladder.models.ids import uuid7
 from stepladder.models.outside import Outside
-from stepladder.models.records import KeyTaken, NewJob, Pulse, Receipt, Retired, SubmissionKey, Submitted
+from stepladder.models.records import KeyTaken, LeaseStatus, NewJob, Receipt, Retired, SubmissionKey, Submitted
 from stepladder.models.store import Store
 from stepladder.models.versions import retire
 from stepladder.schemas.answer import Received
@@ -118,7 +118,7 @@ async def test_a_stale_fence_writes_nothing_in_any_method(bench: Bench) -> None:
     assert not await bench.commit(stale, bench.finished(stale))
     assert not await bench.commit(stale, bench.finished(stale), unless_paused=True)
     assert not await store.holds(stale)
-    assert await store.heartbeat(stale) is Pulse.LOST
+    assert await store.heartbeat(stale) is LeaseStatus.LOST
     assert await store.heartbeats([stale], 60.0) == {}
     assert not await store.release(stale)
     assert await bench.dump() == before

@@ -15,7 +15,7 @@ from stepladder.models.database import Database
 from stepladder.models.due import AT_A_BOUND_S, take_due
 from stepladder.models.fair import MOST, keep_bounds
 from stepladder.models.ids import uuid7
-from stepladder.models.records import NewJob, Pulse
+from stepladder.models.records import LeaseStatus, NewJob
 from stepladder.models.store import Store
 from stepladder.workflows.job import Job
 
@@ -217,11 +217,11 @@ async def test_the_sweep_rings_what_there_is_room_for(market: Market) -> None:
     await market.jobs("a", 20, workflow="bounded")
     taken = await market.take(2)
     await market.rows(
-        "UPDATE jobs SET rung_at = now() - make_interval(secs => %(s)s) RETURNING id", {"s": AT_A_BOUND_S}
+        "UPDATE jobs SET notified_at = now() - make_interval(secs => %(s)s) RETURNING id", {"s": AT_A_BOUND_S}
     )
     assert len(await take_due(market.store, queue_empty=True)) == 1
     await market.take(MOST)
-    await market.rows("UPDATE jobs SET rung_at = '-infinity' RETURNING id")
+    await market.rows("UPDATE jobs SET notified_at = '-infinity' RETURNING id")
     assert await take_due(market.store, queue_empty=True) == []
     await market.end(taken[0])
     assert len(await take_due(market.store, queue_empty=False)) == 1
@@ -239,7 +239,7 @@ async def test_many_leases_are_renewed_at_once_and_those_lost_or_locked_are_not(
     async with await psycopg.AsyncConnection.connect(database_url) as writer:
         await writer.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (locked.job.id,))
         found = await market.store.heartbeats(claims, 60.0)
-    expected = dict.fromkeys((claim.job.id for claim in held), Pulse.HELD)
-    assert found == expected | {cancelled.job.id: Pulse.CANCELLING}
+    expected = dict.fromkeys((claim.job.id for claim in held), LeaseStatus.HELD)
+    assert found == expected | {cancelled.job.id: LeaseStatus.CANCELLING}
     rows = await market.rows("SELECT count(*) AS n FROM jobs WHERE lease_until > now() + interval '30 s'")
     assert rows == [{"n": 3}]

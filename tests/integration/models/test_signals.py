@@ -11,7 +11,7 @@ import pytest
 
 from stepladder.models import hot, intake
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Inbox, Pulse, Receipt
+from stepladder.models.records import Inbox, LeaseStatus, Receipt
 from stepladder.models.rows import step_json
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.tool import Effect
@@ -141,7 +141,7 @@ async def test_a_request_to_cancel_reaches_the_worker_with_its_heartbeat(bench: 
     job = await bench.submit()
     claim = await bench.claim(job)
     assert await bench.store.request_cancel(job.id) is Receipt.ACCEPTED
-    assert await bench.store.heartbeat(claim) is Pulse.CANCELLING
+    assert await bench.store.heartbeat(claim) is LeaseStatus.CANCELLING
     assert await bench.store.claim("other", 60.0, job.id) is None
 
 

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 import stepladder
-from stepladder.models.records import Pulse, Receipt
+from stepladder.models.records import LeaseStatus, Receipt
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner, Slice, SliceEnd
@@ -79,7 +79,7 @@ async def test_a_job_whose_worker_vanished_is_taken_over_when_its_lease_has_run_
     await w.drive(job)
     assert await w.outcomes(job) == [ABANDONED, VALID]
     assert len(w.engine.requests) == 1
-    assert await w.store.heartbeat(claim) is Pulse.LOST
+    assert await w.store.heartbeat(claim) is LeaseStatus.LOST
 
 
 async def test_abandoned_attempts_count_against_no_limit(works: Open) -> None:

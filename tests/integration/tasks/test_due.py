@@ -1,4 +1,4 @@
-"""Which jobs the sweep rings, by the database's own clock, which these tests set back."""
+"""Which jobs the sweep announces, by the database's own clock, which these tests set back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import redis
 from stepladder.models.due import LOST_AFTER_S, take_due
 from stepladder.models.ids import uuid7
 from stepladder.tasks.app import make_app
-from stepladder.tasks.bell import Bell
+from stepladder.tasks.notifier import Notifier
 from stepladder.tasks.sweep import sweep_once
 from stepladder.workflows.job import Job
 
@@ -37,12 +37,12 @@ class Yard:
 
     def age(self, seconds: float) -> None:
         """As if all that has happened had happened so much earlier."""
-        columns = ", ".join(f"{name} = {name} - %(s)s" for name in ("wake_at", "rung_at", "lease_until"))
+        columns = ", ".join(f"{name} = {name} - %(s)s" for name in ("wake_at", "notified_at", "lease_until"))
         with psycopg.connect(self.url, autocommit=True) as connection:
             statement = f"UPDATE jobs SET {columns}"  # noqa: S608 -- names of ours
             connection.execute(statement.replace("%(s)s", "make_interval(secs => %(s)s)").encode(), {"s": seconds})
 
-    async def rings(self, *, queue_empty: bool = True) -> list[UUID]:
+    async def to_notify(self, *, queue_empty: bool = True) -> list[UUID]:
         return await take_due(self.store, queue_empty=queue_empty)
 
 
@@ -52,79 +52,79 @@ async def yard(store: Store, database_url: str) -> Yard:
     return Yard(store, database_url)
 
 
-async def test_a_new_job_is_rung_by_whoever_submits_it_and_by_the_sweep_if_that_was_in_vain(yard: Yard) -> None:
+async def test_the_sweep_announces_a_new_job_whose_message_was_lost(yard: Yard) -> None:
     job = await yard.job()
-    assert await yard.rings() == []
+    assert await yard.to_notify() == []
     yard.age(LOST_AFTER_S)
-    assert await yard.rings() == [job]
-    assert await yard.rings() == []
+    assert await yard.to_notify() == [job]
+    assert await yard.to_notify() == []
     yard.age(LOST_AFTER_S)
-    assert await yard.rings() == [job]
+    assert await yard.to_notify() == [job]
 
 
-async def test_while_messages_wait_a_job_is_rung_again_less_and_less_often(yard: Yard) -> None:
+async def test_a_job_is_announced_less_and_less_often_while_messages_wait(yard: Yard) -> None:
     job = await yard.job()
-    rung_after = []
+    announced_at = []
     for second in range(0, 1000, 10):
-        if job in await yard.rings(queue_empty=False):
-            rung_after.append(second)
+        if job in await yard.to_notify(queue_empty=False):
+            announced_at.append(second)
         yard.age(10)
-    assert rung_after[0] == 60
-    assert len(rung_after) >= 4
-    assert all(later >= 2 * earlier for earlier, later in pairwise(rung_after))
+    assert announced_at[0] == 60
+    assert len(announced_at) >= 4
+    assert all(later >= 2 * earlier for earlier, later in pairwise(announced_at))
 
 
-async def test_a_job_whose_worker_was_lost_is_rung_as_soon_as_its_lease_is_over(yard: Yard) -> None:
+async def test_a_job_of_a_lost_worker_is_announced_when_its_lease_ends(yard: Yard) -> None:
     job = await yard.job()
     claim = await yard.store.claim("worker", 3.0, job)
     assert claim is not None
     yard.age(2.0)
-    assert await yard.rings() == []
+    assert await yard.to_notify() == []
     yard.age(1.1)
-    assert await yard.rings(queue_empty=False) == [job]
+    assert await yard.to_notify(queue_empty=False) == [job]
 
 
-async def test_a_job_that_was_handed_back_is_rung_at_once_and_a_resting_one_when_its_time_comes(yard: Yard) -> None:
+async def test_a_released_job_is_announced_at_once_and_a_resting_one_when_due(yard: Yard) -> None:
     back, resting = await yard.job(), await yard.job()
     for job in (back, resting):
         claim = await yard.store.claim("worker", 60.0, job)
         assert claim is not None
         later = None if job == back else datetime.fromtimestamp(datetime.now(UTC).timestamp() + 30, UTC)
         assert await yard.store.release(claim, later)
-    assert await yard.rings(queue_empty=False) == [back]
+    assert await yard.to_notify(queue_empty=False) == [back]
     yard.age(31)
-    assert resting in await yard.rings(queue_empty=False)
+    assert resting in await yard.to_notify(queue_empty=False)
 
 
-async def test_of_several_sweeps_at_once_one_gets_each_job(yard: Yard) -> None:
+async def test_concurrent_sweeps_get_each_job_once(yard: Yard) -> None:
     jobs = {await yard.job() for _ in range(50)}
     yard.age(LOST_AFTER_S)
-    rung = [job for some in await asyncio.gather(*(yard.rings() for _ in range(5))) for job in some]
-    assert len(rung) == 50
-    assert set(rung) == jobs
+    announced = [job for some in await asyncio.gather(*(yard.to_notify() for _ in range(5))) for job in some]
+    assert len(announced) == 50
+    assert set(announced) == jobs
 
 
-async def test_a_sweep_that_cannot_ring_all_rings_the_most_urgent(yard: Yard) -> None:
+async def test_a_bounded_sweep_takes_the_most_urgent_jobs(yard: Yard) -> None:
     jobs = {priority: await yard.job(priority=priority) for priority in (0, 7, -1)}
     yard.age(LOST_AFTER_S)
     assert set(await take_due(yard.store, queue_empty=True, most=2)) == {jobs[7], jobs[0]}
 
 
-async def test_a_sweep_tells_the_broker(yard: Yard, broker_url: str) -> None:
+async def test_a_sweep_notifies_the_broker(yard: Yard, broker_url: str) -> None:
     broker = redis.Redis(unix_socket_path=broker_url.partition("://")[2])
     broker.flushall()
     await yard.job()
     yard.age(LOST_AFTER_S)
-    async with Bell(make_app(broker_url)) as bell:
-        assert await sweep_once(yard.store, bell) == 1
-        assert await bell.waiting() == 1
+    async with Notifier(make_app(broker_url)) as notifier:
+        assert await sweep_once(yard.store, notifier) == 1
+        assert await notifier.queue_length() == 1
         yard.age(LOST_AFTER_S)
-        assert await sweep_once(yard.store, bell) == 0
+        assert await sweep_once(yard.store, notifier) == 0
 
 
-async def test_without_a_broker_no_job_is_marked_as_rung(yard: Yard, tmp_path: Path) -> None:
+async def test_without_a_broker_no_job_is_marked_as_announced(yard: Yard, tmp_path: Path) -> None:
     job = await yard.job()
     yard.age(LOST_AFTER_S)
-    async with Bell(make_app(f"redis+socket://{tmp_path}/none.sock")) as bell:
-        assert await sweep_once(yard.store, bell) == 0
-    assert await yard.rings() == [job]
+    async with Notifier(make_app(f"redis+socket://{tmp_path}/none.sock")) as notifier:
+        assert await sweep_once(yard.store, notifier) == 0
+    assert await yard.to_notify() == [job]

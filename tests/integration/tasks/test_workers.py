@@ -17,7 +17,7 @@ from stepladder.models.ids import uuid7
 from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.tool import Kit
 from stepladder.tasks.app import QUEUE, RUN_JOB, make_app
-from stepladder.tasks.station import Post, Station
+from stepladder.tasks.process import WorkerConfig, WorkerProcess
 from stepladder.testing import Answer, Fault, wait_until
 from support.plant import PATIENT_S, always, chain, turn_of
 
@@ -92,7 +92,7 @@ async def test_what_a_flushed_broker_forgot_is_rung_again(plant: Open) -> None:
 async def test_a_job_whose_ring_was_lost_is_found(plant: Open) -> None:
     with plant(**always(SEVEN)) as p:
         p.start_worker().wait_until_ready()
-        await p.submit(chain(1), ring=False)
+        await p.submit(chain(1), notify=False)
         p.wait_until_all_succeeded()
 
 
@@ -144,7 +144,7 @@ async def test_a_worker_waits_for_its_broker_and_comes_back_to_it(plant: Open, t
             worker.wait_until_ready()
             await p.submit(chain(1))
             p.wait_until_all_succeeded()
-        await p.submit(chain(1), ring=False)
+        await p.submit(chain(1), notify=False)
         with broker_at(path):
             p.wait_until_all_succeeded()
         assert worker.end() == 0
@@ -211,6 +211,6 @@ async def test_a_password_is_not_logged(plant: Open) -> None:
 
 
 def test_a_worker_without_an_engine_does_not_start(database_url: str, broker_url: str) -> None:
-    post = Post(database_url, broker_url, "http://127.0.0.1:1/v1", Kit({}, {}))
-    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"), Station(post, make_app(broker_url)):
+    config = WorkerConfig(database_url, broker_url, "http://127.0.0.1:1/v1", Kit({}, {}))
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"), WorkerProcess(config, make_app(broker_url)):
         pass

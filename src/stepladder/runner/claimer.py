@@ -30,7 +30,7 @@ class Picked:
 _Turn: TypeAlias = "asyncio.Future[Picked | None]"
 
 
-class Picker:
+class Claimer:
     """Takes jobs in the order of ``models.fair`` for one process.
 
     No more than ``MOST`` are taken before they are loaded: the leases of a whole crowd would grow old meanwhile.

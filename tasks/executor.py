@@ -13,7 +13,7 @@ from stepladder.schemas.errors import UnreachableError
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from stepladder.runner.picker import Picked
+    from stepladder.runner.claimer import Picked
     from stepladder.runner.runner import Slice
 
 log = structlog.get_logger("stepladder.worker")
@@ -28,11 +28,11 @@ class SliceRunner(Protocol):
     async def run_picked(self, picked: Picked) -> Slice: ...
 
 
-class Shift:
+class JobExecutor:
     """Runs slices, at most ``places`` at once: that is for the callers to see to.
 
     Once it is over, no slice is begun any more, and those that run end after the turn that they are at: their jobs are
-    due at once, and the sweep of another worker rings them.
+    due at once, and the sweep of another worker announces them.
     """
 
     def __init__(self, places: int, *, fair_s: float = FAIR_S) -> None:
@@ -87,7 +87,7 @@ class Shift:
                     await runner.put_back(picked)
                 else:
                     await self._slice(runner, picked)
-        except asyncio.CancelledError:  # nobody but this shift cancels or ends a slice
+        except asyncio.CancelledError:  # nobody but this executor cancels or ends a slice
             log.info("broken off before a job was taken")
         except UnreachableError as error:
             log.warning("no job taken", reason=str(error))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from stepladder.engine.slots import Slots
+from stepladder.engine.limiter import ConcurrencyLimiter
 from stepladder.models.ids import uuid7
 from stepladder.models.shares import leave_engine, renew_share
 from stepladder.schemas.errors import UnreachableError
@@ -32,18 +32,18 @@ SOON_S = 0.2
 
 
 @asynccontextmanager
-async def share_of(database: Database, engine: str, bound: int | None) -> AsyncIterator[Slots]:
-    """The slots that this process has at an engine, whose URL is its name. No ``bound``: as many as it likes.
+async def shared_limiter(database: Database, engine: str, bound: int | None) -> AsyncIterator[ConcurrencyLimiter]:
+    """The limiter that this process has at an engine, whose URL is its name. No ``bound``: as many as it likes.
 
     At first there are none. While the database cannot be reached a share holds no longer than its lease.
     """
     if bound is None:
-        yield Slots()
+        yield ConcurrencyLimiter()
         return
-    slots, worker = Slots(0), uuid7()
-    keeping = asyncio.ensure_future(_keep(database, engine, bound, worker, slots))
+    limiter, worker = ConcurrencyLimiter(0), uuid7()
+    keeping = asyncio.ensure_future(_keep(database, engine, bound, worker, limiter))
     try:
-        yield slots
+        yield limiter
     finally:
         keeping.cancel()
         await asyncio.wait((keeping,))
@@ -51,11 +51,11 @@ async def share_of(database: Database, engine: str, bound: int | None) -> AsyncI
             await leave_engine(database, engine, worker)
 
 
-async def _keep(database: Database, engine: str, bound: int, worker: UUID, slots: Slots) -> None:
+async def _keep(database: Database, engine: str, bound: int, worker: UUID, limiter: ConcurrencyLimiter) -> None:
     silent, in_order = False, True
     while True:
         try:
-            in_order = await _renew(database, engine, bound, worker, slots)
+            in_order = await _renew(database, engine, bound, worker, limiter)
             silent = False
         except (UnreachableError, TimeoutError) as error:
             if not silent:
@@ -66,20 +66,20 @@ async def _keep(database: Database, engine: str, bound: int, worker: UUID, slots
         await asyncio.sleep(SOON_S)
         if in_order:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(slots.wanted.wait(), EVERY_S - SOON_S)
+                await asyncio.wait_for(limiter.wanted.wait(), EVERY_S - SOON_S)
 
 
-async def _renew(database: Database, engine: str, bound: int, worker: UUID, slots: Slots) -> bool:
+async def _renew(database: Database, engine: str, bound: int, worker: UUID, limiter: ConcurrencyLimiter) -> bool:
     """Whether there is nothing to give back. Turns that wait for more say so by themselves."""
     sent = asyncio.get_running_loop().time()
-    slots.wanted.clear()
-    keep = max(slots.limit or 0, slots.in_use)
-    wanted = slots.in_use + slots.waiting
+    limiter.wanted.clear()
+    keep = max(limiter.limit or 0, limiter.in_use)
+    wanted = limiter.in_use + limiter.waiting
     async with asyncio.timeout(LEASE_S):
         found = await renew_share(
-            database, engine, worker, bound, keep=keep, in_use=slots.in_use, wanted=wanted, lease_s=LEASE_S
+            database, engine, worker, bound, keep=keep, in_use=limiter.in_use, wanted=wanted, lease_s=LEASE_S
         )
-    slots.allow(min(found.share, found.due), sent + LEASE_S - EARLY_S)
-    if slots.waiting:
-        slots.wanted.set()
+    limiter.allow(min(found.share, found.due), sent + LEASE_S - EARLY_S)
+    if limiter.waiting:
+        limiter.wanted.set()
     return found.due >= found.share

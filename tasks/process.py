@@ -14,10 +14,10 @@ import structlog
 from stepladder.models.retention import Ages
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
-from stepladder.tasks.bell import Bell
 from stepladder.tasks.bulks import hand_out_bulks
+from stepladder.tasks.executor import JobExecutor
+from stepladder.tasks.notifier import Notifier
 from stepladder.tasks.retention import keep_retaining
-from stepladder.tasks.shift import Shift
 from stepladder.tasks.sweep import sweep
 from stepladder.wiring.system import open_system
 
@@ -39,7 +39,7 @@ _CLOSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class WorkerConfig:
     """What a worker is given: its servers, the user's tools and rules, how many jobs at once, how long an end takes."""
 
     database_url: str = field(repr=False)
@@ -55,18 +55,18 @@ class Post:
     ages: Ages = field(default_factory=Ages)
 
 
-class Station:
-    """``with Station(post, app) as station`` opens everything; ``station.work`` may be called by any thread.
+class WorkerProcess:
+    """``with WorkerProcess(config, app) as process`` opens everything; ``process.work`` may be called by any thread.
 
     Entering raises what ``open_system`` raises. Leaving ends the slices first, and then closes everything.
     """
 
-    def __init__(self, post: Post, app: Celery) -> None:
-        self._post = post
+    def __init__(self, config: WorkerConfig, app: Celery) -> None:
+        self._config = config
         self._app = app
-        self._shift = Shift(post.concurrency)
+        self._executor = JobExecutor(config.concurrency)
         self._ready: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, name="station", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="process", daemon=True)
         self.ending = False
 
     def __enter__(self) -> Self:
@@ -79,14 +79,14 @@ class Station:
     ) -> None:
         self.end()
         self._loop.call_soon_threadsafe(self._closing.set)
-        self._thread.join(self._post.drain_s + _CLOSE_S)
+        self._thread.join(self._config.drain_s + _CLOSE_S)
         if self._thread.is_alive():  # the interpreter would wait for that thread without end
             log.error("a tool still runs, and is left behind with the process")
             os._exit(1)
 
     def work(self) -> None:
         """Slices of the jobs that come next, in the loop; returns when none is due. Never raises because of a job."""
-        asyncio.run_coroutine_threadsafe(self._shift.run(self._runner), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._executor.run(self._runner), self._loop).result()
 
     def end(self) -> None:
         """Begins to end the slices and returns at once; for a signal handler, too."""
@@ -104,37 +104,37 @@ class Station:
                 os._exit(1)  # its jobs go on in other workers as soon as their leases are over
 
     async def _live(self) -> None:
-        post = self._post
+        config = self._config
         self._loop = asyncio.get_running_loop()
         self._ending, self._closing = asyncio.Event(), asyncio.Event()
         async with (
             open_system(
-                post.database_url,
-                post.engine_url,
-                post.kit,
-                api_key=post.api_key,
-                model=post.model,
-                prices=post.prices,
-                engine_concurrency=post.engine_concurrency,
+                config.database_url,
+                config.engine_url,
+                config.kit,
+                api_key=config.api_key,
+                model=config.model,
+                prices=config.prices,
+                engine_concurrency=config.engine_concurrency,
             ) as system,
-            Bell(self._app) as bell,
+            Notifier(self._app) as notifier,
         ):
             self._runner = Runner(
                 system.store,
-                Machines(system.store, post.kit),
+                Machines(system.store, config.kit),
                 system.engine,
                 system.identity,
-                is_over=self._shift.is_over,
-                ring=bell.soon,
-                slots=system.slots,
+                is_over=self._executor.is_over,
+                notify=notifier.notify_soon,
+                limiter=system.limiter,
             )
-            sweeping = asyncio.create_task(sweep(system.store, bell))
-            handing = asyncio.create_task(hand_out_bulks(system.store, Machines(system.store, post.kit), bell))
-            retaining = asyncio.create_task(keep_retaining(system.store.database, post.ages))
+            sweeping = asyncio.create_task(sweep(system.store, notifier))
+            handing = asyncio.create_task(hand_out_bulks(system.store, Machines(system.store, config.kit), notifier))
+            retaining = asyncio.create_task(keep_retaining(system.store.database, config.ages))
             self._ready.set_result(None)
             await self._ending.wait()
             sweeping.cancel()
             handing.cancel()
             retaining.cancel()
-            await self._shift.end(post.drain_s)
-            await self._closing.wait()  # until then messages still come, and find that the shift is over
+            await self._executor.end(config.drain_s)
+            await self._closing.wait()  # until then messages still come, and find that the executor is over

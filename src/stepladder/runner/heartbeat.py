@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from stepladder.models.records import Pulse
+from stepladder.models.records import LeaseStatus
 from stepladder.schemas.errors import UnreachableError
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Lease:
         self._until = until
         self._timer = self._loop.call_at(until, self._check)
 
-    async def during(self, work: Coroutine[None, None, T], *, to_its_end: bool = False) -> T | Pulse:
-        """What the work gives; or the pulse that stopped it, in which case the work was cancelled and has ended.
+    async def during(self, work: Coroutine[None, None, T], *, to_its_end: bool = False) -> T | LeaseStatus:
+        """What the work gives; or the status that stopped it, in which case the work was cancelled and has ended.
 
         Work ``to_its_end`` is stopped by a lost claim alone, and not by a request to cancel.
         """
@@ -51,7 +51,7 @@ class Lease:
             await asyncio.wait((task, *stops), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            return Pulse.LOST if self._lost.done() else Pulse.CANCELLING
+            return LeaseStatus.LOST if self._lost.done() else LeaseStatus.CANCELLING
         finally:
             if not task.done():
                 task.cancel()
@@ -70,13 +70,13 @@ class Lease:
         """When it is lost unless it is renewed before, by the loop's clock."""
         return self._until
 
-    def feel(self, pulse: Pulse, until: float) -> None:
+    def update(self, status: LeaseStatus, until: float) -> None:
         """Takes in what a heartbeat found; a lease that is held is good ``until`` then."""
-        if pulse is Pulse.LOST:
+        if status is LeaseStatus.LOST:
             self._lose()
             return
         self._until = max(self._until, until)
-        if pulse is Pulse.CANCELLING and not self._cancelling.done():
+        if status is LeaseStatus.CANCELLING and not self._cancelling.done():
             self._cancelling.set_result(None)
 
     def end(self) -> None:
@@ -95,7 +95,7 @@ class Lease:
             self._lost.set_result(None)
 
 
-class Heart:
+class Heartbeat:
     """Beats for all claims that one process holds, three times a lease, for as long as it holds any."""
 
     def __init__(self, store: Store, lease_s: float) -> None:
@@ -143,9 +143,9 @@ class Heart:
         except (UnreachableError, TimeoutError):
             return
         for lease in leases:
-            pulse = found.get(lease.claim.job.id)
-            if pulse is not None:
-                lease.feel(pulse, sent + self._lease_s)
+            status = found.get(lease.claim.job.id)
+            if status is not None:
+                lease.update(status, sent + self._lease_s)
             elif lease.alone is None or lease.alone.done():  # one that waits for a lock makes nobody else wait
                 lease.alone = asyncio.ensure_future(self._renew_alone(lease))
 
@@ -154,6 +154,6 @@ class Heart:
         sent = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(lease.until):
-                lease.feel(await self._store.heartbeat(lease.claim, self._lease_s), sent + self._lease_s)
+                lease.update(await self._store.heartbeat(lease.claim, self._lease_s), sent + self._lease_s)
         except (UnreachableError, TimeoutError):
             return

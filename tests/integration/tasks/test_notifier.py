@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from stepladder.models.ids import uuid7
 from stepladder.schemas.errors import BadInputError
 from stepladder.tasks.app import QUEUE, RUN_JOB, make_app
-from stepladder.tasks.bell import Bell
+from stepladder.tasks.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +31,11 @@ def broker(broker_url: str) -> redis.Redis:
     return broker
 
 
-async def test_one_job_is_one_small_message_of_json(broker_url: str, broker: redis.Redis) -> None:
+async def test_one_job_is_one_small_json_message(broker_url: str, broker: redis.Redis) -> None:
     job = uuid7()
-    async with Bell(make_app(broker_url)) as bell:
-        assert await bell.ring(job)
-        assert await bell.waiting() == 1
+    async with Notifier(make_app(broker_url)) as notifier:
+        assert await notifier.notify([job])
+        assert await notifier.queue_length() == 1
     (message,) = broker.lrange(QUEUE, 0, -1)
     envelope = json.loads(message)
     assert envelope["content-type"] == "application/json"
@@ -44,57 +44,57 @@ async def test_one_job_is_one_small_message_of_json(broker_url: str, broker: red
     assert len(message) < 2_000
 
 
-async def test_what_was_rung_first_is_taken_first(broker_url: str, broker: redis.Redis) -> None:
+async def test_messages_arrive_in_the_order_sent(broker_url: str, broker: redis.Redis) -> None:
     jobs = [uuid7() for _ in range(4)]
     app = make_app(broker_url)
-    async with Bell(app) as bell:
-        assert await bell.ring_many(jobs)
-        assert await bell.waiting() == len(jobs)
+    async with Notifier(app) as notifier:
+        assert await notifier.notify(jobs)
+        assert await notifier.queue_length() == len(jobs)
     assert broker.llen(QUEUE) == len(jobs)
     with app.connection_for_read() as connection, connection.SimpleQueue(QUEUE) as queue:
         taken = [queue.get(timeout=5).payload[0][0] for _ in jobs]
     assert taken == [str(job) for job in jobs]
 
 
-async def test_a_broker_that_is_not_there_fails_nobody_and_is_complained_of_once(tmp_path: Path) -> None:
+async def test_a_missing_broker_is_logged_once_and_raises_nothing(tmp_path: Path) -> None:
     with capture_logs() as logs:
-        async with Bell(make_app(f"redis+socket://{tmp_path}/none.sock")) as bell:
-            assert not await bell.ring(uuid7())
-            assert not await bell.ring_many([uuid7()] * 1_000)
-            assert await bell.waiting() is None
+        async with Notifier(make_app(f"redis+socket://{tmp_path}/none.sock")) as notifier:
+            assert not await notifier.notify([uuid7()])
+            assert not await notifier.notify([uuid7()] * 1_000)
+            assert await notifier.queue_length() is None
     assert [line["log_level"] for line in logs] == ["warning"]
 
 
-async def test_a_broker_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_silent_broker_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "silent.sock"
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(path))
         silent.listen()
-        async with Bell(make_app(f"redis+socket://{path}"), within_s=0.05) as bell:
+        async with Notifier(make_app(f"redis+socket://{path}"), timeout_s=0.05) as notifier:
             for _ in range(5):  # more than it has threads
-                assert not await bell.ring(uuid7())
+                assert not await notifier.notify([uuid7()])
 
 
-async def test_what_other_applications_are_told_of_their_broker_is_not_for_us(
+async def test_celery_broker_variables_of_other_applications_are_ignored(
     broker_url: str, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL"):
         monkeypatch.setenv(name, "redis://127.0.0.1:1/0")
     app = make_app(broker_url)
-    async with Bell(app) as bell:
-        assert await bell.ring(uuid7())
+    async with Notifier(app) as notifier:
+        assert await notifier.notify([uuid7()])
     assert broker.llen(QUEUE) == 1
     assert str(app.connection_for_read().hostname).endswith(broker_url.partition("://")[2])
 
 
 @pytest.mark.parametrize("url", ["amqp://user:secret@host", "user:secret@host", "", "http://:secret@host/"])
-def test_a_broker_of_another_kind_is_refused_without_its_password(url: str) -> None:
+def test_an_unsupported_broker_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(BadInputError) as raised:
         make_app(url)
     assert "secret" not in str(raised.value) + raised.value.remedy
 
 
-def test_nothing_but_json_is_taken_and_nothing_is_answered() -> None:
+def test_only_json_is_accepted_and_no_results_are_stored() -> None:
     app = make_app("redis://:secret@127.0.0.1:1/0")
     assert app.conf.accept_content == ["json"]
     assert app.conf.task_serializer == "json"
@@ -150,18 +150,18 @@ def tls_port(broker_url: str, certificate: Path) -> Iterator[int]:
         proxy.kill()
 
 
-async def test_tls_and_password_work_and_a_certificate_of_nobody_known_is_refused(
+async def test_tls_and_password_work_and_an_unknown_certificate_is_refused(
     broker: redis.Redis, certificate: Path, tls_port: int
 ) -> None:
     broker.acl_setuser("someone", enabled=True, passwords=["+right"], keys=["*"], categories=["+@all"])
 
-    async def rings(password: str, query: str) -> bool:
+    async def notified(password: str, query: str) -> bool:
         number = next(numbers)  # Kombu gives connections that differ in their TLS alone out of one pool
-        async with Bell(make_app(f"rediss://someone:{password}@127.0.0.1:{tls_port}/{number}{query}")) as bell:
-            return await bell.ring(uuid7())
+        async with Notifier(make_app(f"rediss://someone:{password}@127.0.0.1:{tls_port}/{number}{query}")) as notifier:
+            return await notifier.notify([uuid7()])
 
     numbers = itertools.count()
-    assert await rings("right", f"?ssl_ca_certs={certificate}")
-    assert await rings("right", "?ssl_cert_reqs=none")
-    assert not await rings("right", "")
-    assert not await rings("wrong", f"?ssl_ca_certs={certificate}")
+    assert await notified("right", f"?ssl_ca_certs={certificate}")
+    assert await notified("right", "?ssl_cert_reqs=none")
+    assert not await notified("right", "")
+    assert not await notified("wrong", f"?ssl_ca_certs={certificate}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Slots:
+class ConcurrencyLimiter:
     """Given out first come, first served. ``limit`` None sets no bound, until ``allow`` does.
 
     A bound is good for a time and must be renewed. Once that has passed nobody gets a slot, and what is under way in
@@ -53,17 +53,17 @@ class Slots:
                 timer.reschedule(until)
         self._wake()
 
-    def seat(self) -> Seat:
+    def permit(self) -> Permit:
         """For somebody who will have one request under way at a time."""
-        return Seat(self)
+        return Permit(self)
 
-    def _take_now(self) -> bool:
+    def _try_acquire(self) -> bool:
         if self._waiting or not self._is_free():
             return False
         self._in_use += 1
         return True
 
-    async def _take(self) -> None:
+    async def _acquire(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self.wanted.set()
@@ -71,7 +71,7 @@ class Slots:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # the slot came too late
-                self._leave()
+                self._release()
             else:
                 self._waiting.remove(turn)
             raise
@@ -85,12 +85,12 @@ class Slots:
             self._in_use += 1
             self._waiting.popleft().set_result(None)
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         self._in_use -= 1
         self._wake()
 
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[None]:
+    async def _in_flight(self) -> AsyncIterator[None]:
         timer = asyncio.timeout_at(self._until)
         try:
             async with timer:
@@ -107,12 +107,12 @@ class Slots:
             self._timers.discard(timer)
 
 
-class Seat:
-    """Takes a slot for a request and leaves it again, any number of times. At the end of ``with seat`` it is left."""
+class Permit:
+    """Takes a slot for a request and leaves it again, any number of times. At the end of ``with permit`` it is left."""
 
-    def __init__(self, slots: Slots) -> None:
-        self._slots = slots
-        self.taken = False
+    def __init__(self, limiter: ConcurrencyLimiter) -> None:
+        self._limiter = limiter
+        self.held = False
 
     def __enter__(self) -> Self:
         return self
@@ -120,33 +120,33 @@ class Seat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.leave()
+        self.release()
 
-    def take_now(self) -> bool:
+    def try_acquire(self) -> bool:
         """Whether there is a slot already, or one is free and nobody waits for it."""
-        if not self.taken:
-            self.taken = self._slots._take_now()  # noqa: SLF001 -- the other half of the same thing
-        return self.taken
+        if not self.held:
+            self.held = self._limiter._try_acquire()  # noqa: SLF001 -- the other half of the same thing
+        return self.held
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Waits for its turn."""
-        if not self.take_now():
-            await self._slots._take()  # noqa: SLF001 -- as above
-            self.taken = True
+        if not self.try_acquire():
+            await self._limiter._acquire()  # noqa: SLF001 -- as above
+            self.held = True
 
-    def leave(self) -> None:
-        if self.taken:
-            self.taken = False
-            self._slots._leave()  # noqa: SLF001 -- as above
+    def release(self) -> None:
+        if self.held:
+            self.held = False
+            self._limiter._release()  # noqa: SLF001 -- as above
 
     @asynccontextmanager
-    async def used(self) -> AsyncIterator[None]:
+    async def in_flight(self) -> AsyncIterator[None]:
         """For the request itself; the slot is left after it.
 
         Raises ``UnreachableError`` once the bound was not renewed in time.
         """
         try:
-            async with self._slots._used():  # noqa: SLF001 -- as above
+            async with self._limiter._in_flight():  # noqa: SLF001 -- as above
                 yield
         finally:
-            self.leave()
+            self.release()
