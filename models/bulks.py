@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 from stepladder.models.ids import uuid7
-from stepladder.models.rows import json_text
 from stepladder.schemas.canonical import content_hash
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

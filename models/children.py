@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepladder.models.rows import json_text
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.jsontext import json_text
+from stepladder.schemas.responses import ChildJob
 from stepladder.workflows.job import Child
 
 if TYPE_CHECKING:
@@ -18,41 +19,10 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
-    from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.jsontypes import Json
 
 MOST = 1000
 """Orphans asked to end by one sweep, which the next one goes on with; and children that are shown of one job."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChildRecord:
-    """A child for people: which visit of its parent called it, as the how-manieth, and how it stands now."""
-
-    id: UUID
-    visit: int
-    index: int
-    workflow: str
-    version: int
-    status: JobStatus
-    state: str | None
-    waiting_for: str | None
-    failure: Failure | None
-    tokens: int
-
-    def as_json(self) -> JsonObject:
-        """In the words of the HTTP API."""
-        return {
-            "id": str(self.id),
-            "visit": self.visit,
-            "index": self.index,
-            "workflow": self.workflow,
-            "version": self.version,
-            "status": self.status.value,
-            "state": self.state,
-            "waiting_for": self.waiting_for,
-            "failure": None if self.failure is None else self.failure.value,
-            "tokens": self.tokens,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +162,10 @@ def _words(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "status": JobStatus(row["status"]), "failure": None if failure is None else Failure(failure)}
 
 
-async def read_children(database: Database, job_id: UUID) -> tuple[ChildRecord, ...]:
+async def read_children(database: Database, job_id: UUID) -> tuple[ChildJob, ...]:
     """All jobs that a job has called, up to 1,000, in the order of its calls."""
     rows = await database.rows(RECORDS, {"job": job_id, "most": MOST})
-    return tuple(ChildRecord(**_words(row)) for row in rows)
+    return tuple(ChildJob.model_validate(row) for row in rows)
 
 
 async def live_children(store: Store, job_id: UUID) -> tuple[UUID, ...]:

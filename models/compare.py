@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepladder.models.visits import Visits
 from stepladder.workflows.diff import JobDifference, Ran, Visited, VisitKind, pairs
 from stepladder.workflows.difference import difference
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from stepladder.models.database import Database
-    from stepladder.models.reads import Overview, Reads, TurnRecord
-    from stepladder.models.visits import Course
-    from stepladder.workflows.job import ChildCall, ToolCall, Wait
+    from stepladder.models.reads import Reads
+    from stepladder.schemas.history import CallVisit, Timeline, ToolVisit, Turn, WaitVisit
+    from stepladder.schemas.responses import Job
 
 
-async def compare(database: Database, reads: Reads, job: Overview, other: Overview) -> JobDifference:
+async def compare(reads: Reads, job: Job, other: Job) -> JobDifference:
     """In what the ``other`` came out otherwise. Raises ``UnreachableError`` when the connection breaks."""
-    was, now = [await _visited(database, reads, one) for one in (job, other)]
+    was, now = [await _visited(reads, one) for one in (job, other)]
     return JobDifference(
         job=_ran(job),
         other=_ran(other),
@@ -29,23 +27,22 @@ async def compare(database: Database, reads: Reads, job: Overview, other: Overvi
     )
 
 
-async def _visited(database: Database, reads: Reads, job: Overview) -> list[Visited]:
-    turns, course = await reads.turns(job.id), await Visits(database).course(job.id)
-    return visited(turns, course)
+async def _visited(reads: Reads, job: Job) -> list[Visited]:
+    return visited(await reads.turns(job.id), await reads.timeline(job.id))
 
 
-def visited(turns: tuple[TurnRecord, ...], course: Course) -> list[Visited]:
+def visited(turns: tuple[Turn, ...], timeline: Timeline) -> list[Visited]:
     """All visits of a job, oldest first."""
     found = [
-        *(_turn(turn, course.turn_visits[turn.ordinal]) for turn in turns if turn.ordinal in course.turn_visits),
-        *(_tool(call) for call in course.calls),
-        *(_wait(wait) for wait in course.waits),
-        *(_call(call) for call in course.child_calls),
+        *(_turn(turn, timeline.turns[turn.ordinal]) for turn in turns if turn.ordinal in timeline.turns),
+        *(_tool(call) for call in timeline.tools),
+        *(_wait(wait) for wait in timeline.waits),
+        *(_call(call) for call in timeline.calls),
     ]
     return sorted(found, key=lambda one: one.visit)
 
 
-def _turn(turn: TurnRecord, visit: int) -> Visited:
+def _turn(turn: Turn, visit: int) -> Visited:
     usages = [attempt.usage for attempt in turn.attempts if attempt.usage is not None]
     return Visited(
         VisitKind.TURN,
@@ -63,7 +60,7 @@ def _turn(turn: TurnRecord, visit: int) -> Visited:
     )
 
 
-def _tool(call: ToolCall) -> Visited:
+def _tool(call: ToolVisit) -> Visited:
     return Visited(
         VisitKind.TOOL,
         call.state,
@@ -79,7 +76,7 @@ def _tool(call: ToolCall) -> Visited:
     )
 
 
-def _call(call: ChildCall) -> Visited:
+def _call(call: CallVisit) -> Visited:
     return Visited(
         VisitKind.CALL,
         call.state,
@@ -94,7 +91,7 @@ def _call(call: ChildCall) -> Visited:
     )
 
 
-def _wait(wait: Wait) -> Visited:
+def _wait(wait: WaitVisit) -> Visited:
     return Visited(
         VisitKind.WAIT,
         wait.state,
@@ -107,13 +104,13 @@ def _wait(wait: Wait) -> Visited:
     )
 
 
-def _came_back(call: ToolCall | ChildCall) -> str | None:
+def _came_back(call: ToolVisit | CallVisit) -> str | None:
     if call.closed_at is None:
         return None
     return "ok" if call.error is None else "error"
 
 
-def _ran(job: Overview) -> Ran:
+def _ran(job: Job) -> Ran:
     ms = None if job.started_at is None else _ms(job.started_at, job.finished_at)
     return Ran(
         id=str(job.id),

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stepladder.experiments.agreement import RESULT, Seen
 from stepladder.experiments.arms import Run
-from stepladder.models.rows import json_text, plain
+from stepladder.models.rows import plain
 from stepladder.schemas.experiment import ExperimentKind
+from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Outcome, RungState
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.models.database import Database
-    from stepladder.models.reads import Overview, Reads
+    from stepladder.models.reads import Reads
     from stepladder.schemas.jsontypes import JsonObject
+    from stepladder.schemas.responses import Job
 
 PASSED = RungState.PASSED
 MOST_RUNS = 1000
@@ -121,7 +123,7 @@ def _experiment(row: dict[str, Any]) -> Experiment:
     return Experiment(**row | {"kind": ExperimentKind(row["kind"]), "scopes": scopes})
 
 
-def _run(row: dict[str, Any], job: Overview, attempts: list[dict[str, Any]]) -> Run:
+def _run(row: dict[str, Any], job: Job, attempts: list[dict[str, Any]]) -> Run:
     answers = [one for one in attempts if one["outcome"] != Outcome.TRANSPORT]
     firsts: dict[int, dict[str, Any]] = {}
     for one in answers:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stepladder.models.rows import json_text
 from stepladder.models.search import DETAIL_MATCHES, MATCHES, patterns
 from stepladder.schemas.job import JobStatus
+from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import CAUSES, Outcome
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from stepladder.models import hot, intake
 from stepladder.models.load import signal_of
 from stepladder.models.records import Inbox, Receipt, Settling
-from stepladder.models.rows import json_text, plain
+from stepladder.models.rows import plain
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.canonical import exact_hash
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from uuid import UUID

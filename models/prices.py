@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepladder.models.rows import json_text
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from stepladder.models.database import Database

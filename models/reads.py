@@ -1,4 +1,4 @@
-"""The read service: what became of a job, for every face that shows it."""
+"""The read service: what became of a job, for the API, the command line, the dashboard and tests."""
 
 from __future__ import annotations
 
@@ -7,96 +7,42 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepladder.models.children import read_children
+from stepladder.models.hot import CHILD_CALLS
 from stepladder.models.listing import OVERVIEW, Place, candidates, page
-from stepladder.models.load import decode_raw, degraded_of, tool_call_of, violations_of, wait_of
+from stepladder.models.load import child_call_of, decode_raw, tool_call_of, wait_of
 from stepladder.models.rare import narrowed
-from stepladder.models.records import Unsettled
 from stepladder.models.request import SentRequest, read_request
 from stepladder.models.search import CHUNK, LOOKED_AT
 from stepladder.models.shares import engines_used
 from stepladder.models.stats import read_stats
 from stepladder.models.variants import replays_of
-from stepladder.schemas.answer import Usage
 from stepladder.schemas.errors import GoneError
-from stepladder.schemas.event import Event, EventKind
-from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
-from stepladder.schemas.outcomes import Outcome, Rungs, RungState
-from stepladder.workflows.step import Settled
+from stepladder.schemas.history import Attempt, CallVisit, Event, ReceivedSignal, Timeline, ToolVisit, Turn, WaitVisit
+from stepladder.schemas.job import SETTLEMENT
+from stepladder.schemas.published import WorkflowVersion
+from stepladder.schemas.responses import Job, OpenSettlement, OpenWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
-    from decimal import Decimal
     from uuid import UUID
 
-    from stepladder.models.children import ChildRecord
     from stepladder.models.database import Database
     from stepladder.models.listing import JobFilter
     from stepladder.models.shares import EngineUse
-    from stepladder.schemas.answer import Violation
-    from stepladder.schemas.degraded import Degraded
-    from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.responses import ChildJob
     from stepladder.schemas.stats import WorkflowStats
     from stepladder.workflows.job import Wait
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
-    """A job at a glance. ``event_count`` is the ordinal of the last event in its history.
+class FoundJobs:
+    """Jobs, newest first, and the place to continue after, if there is more.
 
-    ``degraded`` is by state what was kept of its last turn, where that was given up: no output, and no result. A job
-    whose workflow is paused keeps its own ``status`` meanwhile. ``variant`` is the hash of the changed document that a
-    fork runs by, and ``bulk`` the order of many replays that it is of.
-
-    ``cost`` is of all its attempts, in ``currency``; None unless the price of each is known, in one currency.
-    ``hold_at`` keeps retention from the job; ``raw_gone_at`` and ``events_gone_at`` say when it took something away.
+    A search ends a page after so many jobs, matching or not; ``looked_back_to`` is when the last of them was created.
     """
 
-    id: UUID
-    workflow: str
-    version: int
-    status: JobStatus
-    state: str | None
-    waiting_for: str | None
-    failure: Failure | None
-    failure_detail: str | None
-    input: Json
-    result: Json
-    turn_count: int
-    attempts: int
-    tokens: int
-    metadata: JsonObject
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    replay_of: UUID | None
-    parent: UUID | None
-    priority: int
-    principal: str
-    token_budget: int | None
-    deadline_at: datetime | None
-    event_count: int
-    cancel_requested: bool
-    workflow_paused: bool
-    degraded: Mapping[str, Degraded] | None
-    variant: str | None = None
-    bulk: UUID | None = None
-    hold_at: datetime | None = None
-    hold_by: str | None = None
-    raw_gone_at: datetime | None = None
-    events_gone_at: datetime | None = None
-    cost: float | None = None
-    currency: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobPage:
-    """Jobs, newest first, and the place to go on behind, if there is more.
-
-    A search ends a page after so many jobs, found or not; ``looked_back_to`` is when the last of them was made.
-    """
-
-    jobs: tuple[Overview, ...]
+    jobs: tuple[Job, ...]
     following: Place | None
     looked_back_to: datetime | None = None
 
@@ -109,76 +55,6 @@ class Progress:
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A published version of a workflow, without its document. Of a ``retired`` one no new jobs are made, and with the
-    jobs of one that is paused nobody goes on."""
-
-    name: str
-    version: int
-    hash: str
-    retired: bool
-    created_at: datetime
-    paused_at: datetime | None = None
-    paused_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
-    """One request of a turn; times in milliseconds. In flight, it has no ``outcome``, ``rungs`` and ``usage``."""
-
-    id: UUID
-    ordinal: int
-    note: str
-    max_completion_tokens: int
-    sampling: JsonObject
-    schema_hash: str
-    request_id: str
-    model: str | None
-    engine_version: str | None
-    grammar_backend: str | None
-    started_at: datetime
-    http_status: int | None
-    ttft_ms: float | None
-    tpot_ms: float | None
-    duration_ms: float | None
-    outcome: Outcome | None
-    cause: str | None
-    rungs: Rungs | None
-    errors: tuple[Violation, ...]
-    observed: tuple[Violation, ...]
-    finish_reason: str | None
-    usage: Usage | None
-    content: bytes | None
-    cost: float | None = None
-    arrived_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRecord:
-    """One visit to a state that asks, with all its attempts."""
-
-    ordinal: int
-    state: str
-    question: str
-    outcome: Outcome | None
-    action: str | None
-    output: Json
-    degraded: Degraded | None
-    carried: bool
-    started_at: datetime
-    finished_at: datetime | None
-    attempts: tuple[AttemptRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EventRecord:
-    """One line of a job's history, and when it was written."""
-
-    event: Event
-    at: datetime
-
-
 class Reads:
     """Reads from an opened ``Database``. Any method raises ``UnreachableError`` when the connection breaks."""
 
@@ -189,31 +65,46 @@ class Reads:
         """The engines whose requests are bounded, while there are workers."""
         return await engines_used(self._database)
 
-    async def overview(self, job_id: UUID) -> Overview | None:
-        """None if there is no such job."""
+    async def job(self, job_id: UUID) -> Job | None:
+        """A job with its open wait or settlement, its children and its replays; None if there is no such job."""
+        job = await self.overview(job_id)
+        if job is None:
+            return None
+        settlement = await self.unsettled(job_id) if job.waiting_for == SETTLEMENT else None
+        wait = await self.open_wait(job_id) if job.waiting_for is not None and settlement is None else None
+        found = {
+            "wait": None if wait is None else _open_wait(wait),
+            "settlement": settlement,
+            "children": await self.children(job_id),
+            "replays": await self.replays(job_id),
+        }
+        return job.model_copy(update=found)
+
+    async def overview(self, job_id: UUID) -> Job | None:
+        """The job alone; None if there is no such job."""
         found = await self.overviews([job_id])
         return found[0] if found else None
 
-    async def overviews(self, job_ids: Iterable[UUID]) -> tuple[Overview, ...]:
-        """Those of the jobs that exist, in the order in which they are asked for."""
+    async def overviews(self, job_ids: Iterable[UUID]) -> tuple[Job, ...]:
+        """Those of the jobs that exist, in the order of ``job_ids``."""
         ids = list(job_ids)
         rows = {row["id"]: row for row in await self._database.rows(_OVERVIEWS, {"jobs": ids})}
-        return tuple(_overview(rows[job_id]) for job_id in ids if job_id in rows)
+        return tuple(Job.model_validate(rows[job_id]) for job_id in ids if job_id in rows)
 
-    async def jobs(self, wanted: JobFilter, limit: int, after: Place | None = None) -> tuple[Overview, ...]:
-        """Up to ``limit`` jobs that pass the filter, newest first, from behind a place on."""
+    async def jobs(self, wanted: JobFilter, limit: int, after: Place | None = None) -> tuple[Job, ...]:
+        """Up to ``limit`` jobs that pass the filter, newest first, after a place."""
         wanted = await narrowed(self._database, wanted)
-        return tuple(_overview(row) for row in await self._database.rows(*page(wanted, limit, after)))
+        return tuple(Job.model_validate(row) for row in await self._database.rows(*page(wanted, limit, after)))
 
-    async def page(self, wanted: JobFilter, limit: int, after: Place | None = None) -> JobPage:
-        """The same with the place behind which the next page begins. It is the one that looks for a text."""
+    async def page(self, wanted: JobFilter, limit: int, after: Place | None = None) -> FoundJobs:
+        """The same with the place where the next page begins. This is the method that searches for a text."""
         if wanted.search is not None:
             return await self._search(wanted, limit, after)
         found = await self.jobs(wanted, limit + 1, after)
         jobs = found[:limit]
-        return JobPage(jobs, Place(jobs[-1].created_at, jobs[-1].id) if len(found) > limit else None)
+        return FoundJobs(jobs, Place(jobs[-1].created_at, jobs[-1].id) if len(found) > limit else None)
 
-    async def _search(self, wanted: JobFilter, limit: int, after: Place | None) -> JobPage:
+    async def _search(self, wanted: JobFilter, limit: int, after: Place | None) -> FoundJobs:
         wanted = await narrowed(self._database, wanted)
         jobs: list[UUID] = []
         place, more = after, True
@@ -223,10 +114,10 @@ class Reads:
                 place = Place(row["created_at"], row["id"])
                 jobs += [row["id"]] if row["hit"] else []
                 if len(jobs) == limit:
-                    return JobPage(await self.overviews(jobs), place, place.created_at)
+                    return FoundJobs(await self.overviews(jobs), place, place.created_at)
             if not (more := len(rows) == CHUNK):
                 break
-        return JobPage(await self.overviews(jobs), place if more else None, place.created_at if place else None)
+        return FoundJobs(await self.overviews(jobs), place if more else None, place.created_at if place else None)
 
     async def progress(self, job_ids: Iterable[UUID]) -> dict[UUID, Progress]:
         """Of many jobs at once; those that do not exist are missing."""
@@ -234,23 +125,20 @@ class Reads:
         return {row["id"]: Progress(row["event_count"], row["final"]) for row in rows}
 
     async def open_wait(self, job_id: UUID) -> Wait | None:
-        """The wait that a job is in, or None."""
+        """The wait that a job is in, as the machine remembers it; None if it is in none."""
         row = await self._database.row(_OPEN_WAIT, {"job": job_id})
         return None if row is None else wait_of(row)
 
-    async def unsettled(self, job_id: UUID) -> Unsettled | None:
+    async def unsettled(self, job_id: UUID) -> OpenSettlement | None:
         """The call that a job waits for a person to settle, or None."""
         row = await self._database.row(_UNSETTLED, {"job": job_id, "waiting_for": SETTLEMENT})
         if row is None:
             return None
-        said = None if row["done"] is None else Settled(row["done"], row["said"], row["by"])
-        return Unsettled(tool_call_of(row), said)
+        said = None if row["done"] is None else {"done": row["done"], "result": row["said"], "by": row["by"]}
+        found = {"reason": row["error"], "said": said, "route": f"/v1/jobs/{job_id}/settle"}
+        return OpenSettlement.model_validate(row | found)
 
-    async def awaited(self, job_id: UUID) -> Wait | Unsettled | None:
-        """What a job waits for: the wait that it is in, or the call that a person has to settle."""
-        return await self.unsettled(job_id) or await self.open_wait(job_id)
-
-    async def children(self, job_id: UUID) -> tuple[ChildRecord, ...]:
+    async def children(self, job_id: UUID) -> tuple[ChildJob, ...]:
         """The jobs that a job has called, up to 1,000, in the order of its calls."""
         return await read_children(self._database, job_id)
 
@@ -259,91 +147,93 @@ class Reads:
         return await replays_of(self._database, job_id)
 
     async def raw(self, attempt_id: UUID) -> bytes | None:
-        """The body as it came. Empty while nothing has come yet; None if there is no such attempt.
+        """The body as received. Empty while nothing has arrived; None if there is no such attempt.
 
-        Raises ``GoneError`` where retention took it away.
+        Raises ``GoneError`` where retention removed it.
         """
         row = await self._database.row(_RAW, {"attempt": attempt_id})
         if row is None:
             return None
         if row["raw"] is None:
             if row["arrived_at"] is not None:
-                message = f"the answer of attempt {attempt_id} went by retention; its verdict stands"
-                raise GoneError(message, remedy="hold jobs whose bytes are to stay: stepladder hold JOB")
+                message = f"retention removed the answer of attempt {attempt_id}; its verdict is kept"
+                raise GoneError(message, remedy="exempt jobs whose bytes you need from retention: stepladder hold JOB")
             return b""
         return await asyncio.to_thread(decode_raw, row["raw"], row["raw_encoding"])
 
     async def request(self, attempt_id: UUID) -> SentRequest | None:
-        """The request as it was sent, built again from what is stored. None if there is no such attempt."""
+        """The request as it was sent, rebuilt from what is stored. None if there is no such attempt."""
         return await read_request(self._database, attempt_id)
 
-    async def workflows(self) -> tuple[Published, ...]:
-        """Every version that is published, by name and version."""
-        return tuple(Published(**row) for row in await self._database.rows(_WORKFLOWS, {}))
+    async def workflows(self) -> tuple[WorkflowVersion, ...]:
+        """Every published version, by name and number."""
+        return tuple(WorkflowVersion.model_validate(row) for row in await self._database.rows(_WORKFLOWS, {}))
 
     async def stats(
         self, since: datetime, workflow: str | None = None, wanted: JobFilter | None = None
     ) -> tuple[WorkflowStats, ...]:
-        """Of each workflow that had anything to do since then, or of the one that is named, by name; with a filter, of
-        the jobs that pass it.
+        """Of each workflow that was active since then, or of the one that is named, by name; with a filter, of the
+        jobs that pass it.
         """
         return await read_stats(self._database, since, workflow, wanted)
 
-    async def turns(self, job_id: UUID) -> tuple[TurnRecord, ...]:
+    async def turns(self, job_id: UUID) -> tuple[Turn, ...]:
         """In order, an open turn included. Empty for a job that does not exist."""
         turns = await self._database.rows(_TURNS, {"job": job_id})
-        attempts = await self._database.rows(_ATTEMPTS, {"job": job_id})
-        return tuple(
-            TurnRecord(
-                **{**turn, "outcome": _outcome(turn["outcome"]), "degraded": degraded_of(turn["degraded"])},
-                attempts=tuple(_attempt(row) for row in attempts if row["turn"] == turn["ordinal"]),
-            )
-            for turn in turns
-        )
+        attempts: dict[int, list[Attempt]] = {}
+        for row in await self._database.rows(_ATTEMPTS, {"job": job_id}):
+            attempts.setdefault(row["turn"], []).append(_attempt(row))
+        return tuple(Turn.model_validate(turn | {"attempts": attempts.get(turn["ordinal"], [])}) for turn in turns)
 
-    async def events(self, job_id: UUID, after: int = 0, limit: int | None = None) -> tuple[EventRecord, ...]:
-        """The history from the event behind ordinal ``after`` on, up to ``limit`` lines of it."""
+    async def events(self, job_id: UUID, after: int = 0, limit: int | None = None) -> tuple[Event, ...]:
+        """The history after the event with ordinal ``after``, up to ``limit`` lines of it."""
         rows = await self._database.rows(_EVENTS, {"job": job_id, "after": after, "limit": limit})
-        return tuple(
-            EventRecord(
-                Event(row["ordinal"], EventKind(row["kind"]), row["turn"], row["attempt"], row["data"]), row["at"]
-            )
-            for row in rows
+        return tuple(Event.model_validate(row) for row in rows)
+
+    async def timeline(self, job_id: UUID) -> Timeline:
+        """What lies between a job's turns. Empty for a job that does not exist."""
+        found = [
+            await self._database.rows(statement, {"job": job_id})
+            for statement in (_TURN_VISITS, _TOOL_CALLS, _WAITS, CHILD_CALLS, _SIGNALS)
+        ]
+        turns, tools, waits, calls, signals = found
+        return Timeline(
+            turns={row["ordinal"]: row["visit"] for row in turns},
+            tools=tuple(ToolVisit.model_validate(tool_call_of(row)) for row in tools),
+            waits=tuple(WaitVisit.model_validate(wait_of(row)) for row in waits),
+            calls=tuple(CallVisit.model_validate(child_call_of(row)) for row in calls),
+            signals=tuple(ReceivedSignal.model_validate(row) for row in signals),
         )
 
 
-def _overview(row: dict[str, Any]) -> Overview:
-    failure = row["failure"]
-    words = {"status": JobStatus(row["status"]), "failure": None if failure is None else Failure(failure)}
-    kept = None if row["degraded"] is None else {state: degraded_of(one) for state, one in row["degraded"].items()}
-    return Overview(**row | words | {"degraded": kept, "cost": _number(row["cost"])})
-
-
-def _number(amount: Decimal | None) -> float | None:
-    return None if amount is None else float(amount)
-
-
-def _outcome(word: str | None) -> Outcome | None:
-    return None if word is None else Outcome(word)
-
-
-def _attempt(row: Mapping[str, Any]) -> AttemptRecord:
-    outcome = _outcome(row["outcome"])
-    plain = {
-        name: row[name]
-        for name in AttemptRecord.__dataclass_fields__
-        if name not in ("outcome", "rungs", "errors", "observed", "usage", "cost")
-    }
-    climbed = (row["rung_termination"], row["rung_parse"], row["rung_schema"], row["rung_semantic"])
-    return AttemptRecord(
-        **plain,
-        outcome=outcome,
-        rungs=None if outcome is None else Rungs(*(RungState(word) for word in climbed)),
-        errors=violations_of(row["errors"] or ()),
-        observed=violations_of(row["observed"] or ()),
-        usage=None if row["prompt_tokens"] is None else Usage(row["prompt_tokens"], row["completion_tokens"]),
-        cost=_number(row["cost"]),
+def _open_wait(wait: Wait) -> OpenWait:
+    return OpenWait(
+        signal=wait.signal,
+        state=wait.state,
+        wait_id=wait.wait_id,
+        show=wait.show,
+        frozen=dict(wait.frozen),
+        by="other" if wait.by_other else "anyone",
+        scopes=wait.scopes,
+        opened_at=wait.opened_at,
+        until=wait.until,
     )
+
+
+def _attempt(row: Mapping[str, Any]) -> Attempt:
+    rungs = {name: row[f"rung_{name}"] for name in ("termination", "parse", "schema", "semantic")}
+    usage = {name: row[name] for name in ("prompt_tokens", "completion_tokens")}
+    content: bytes | None = row["content"]
+    found = {
+        "rungs": None if row["outcome"] is None else rungs,
+        "errors": row["errors"] or (),
+        "observed": row["observed"] or (),
+        "usage": None if row["prompt_tokens"] is None else usage,
+        "engine": {"model": row["model"], "version": row["engine_version"], "backend": row["grammar_backend"]},
+        "content": None if content is None else content.decode("utf-8", "replace"),
+        "content_bytes": content,
+    }
+    return Attempt.model_validate({**row, **found})
 
 
 _OVERVIEWS = f"""
@@ -397,4 +287,25 @@ FROM attempt_outcomes WHERE job_id = %(job)s ORDER BY turn, attempt
 _EVENTS = """
 SELECT ordinal, kind, turn, attempt, data, at FROM events
 WHERE job_id = %(job)s AND ordinal > %(after)s ORDER BY ordinal LIMIT %(limit)s
+"""
+
+_TURN_VISITS = """
+SELECT ordinal, visit FROM turns WHERE job_id = %(job)s
+"""
+
+_SIGNALS = """
+SELECT id, name, payload, by, received_at, taken_at FROM signals
+WHERE job_id = %(job)s ORDER BY received_at, id
+"""
+
+_TOOL_CALLS = """
+SELECT visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at, closed_at
+FROM tool_calls WHERE job_id = %(job)s ORDER BY visit
+"""
+
+_WAITS = """
+SELECT
+    visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action, carried,
+    opened_at, closed_at
+FROM waits WHERE job_id = %(job)s ORDER BY visit
 """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim
+from stepladder.schemas.jsontext import json_text
 from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
 from stepladder.workflows.step import (
     Ask,
@@ -35,20 +35,7 @@ if TYPE_CHECKING:
     from stepladder.workflows.job import Attempt, Job, Message
     from stepladder.workflows.step import Action
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-
-
-def json_text(value: object) -> str:
-    """JSON as it is stored: every text to the letter, NUL and lone surrogates included. ValueError for NaN."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_containers)
-    if _SURROGATE.search(text):
-        text = json.dumps(value, allow_nan=False, default=_plain_containers)
-    return text
-
-
-def _plain_containers(value: Any) -> object:
-    return dict(value) if isinstance(value, Mapping) else list(value)
 
 
 def _json(value: object) -> str | None:
@@ -171,7 +158,7 @@ def _turn(turn: Turn) -> dict[str, object]:
         "outcome": turn.outcome,
         "action": plain(turn.action),
         "output": _json(turn.output),
-        "degraded": None if turn.degraded is None else json_text(turn.degraded.as_json()),
+        "degraded": None if turn.degraded is None else json_text(turn.degraded),
         "carried": turn.carried,
         "opened_at": _time(turn.opened_at),
         "closed_at": _time(turn.closed_at),

@@ -21,11 +21,12 @@ from stepladder.models.records import (
     Taken,
     WorkflowRow,
 )
-from stepladder.models.rows import json_text, new_job, step_json
+from stepladder.models.rows import new_job, step_json
 from stepladder.models.variants import find_variant, keep_variant, write_jobs
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.event import EventKind
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

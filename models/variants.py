@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stepladder.models import hot, intake
-from stepladder.models.rows import carried_json, json_text
+from stepladder.models.rows import carried_json
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

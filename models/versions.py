@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.models.records import Receipt
-from stepladder.models.rows import json_text, plain
+from stepladder.models.rows import plain
 from stepladder.schemas.event import EventKind
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from stepladder.models.store import Store

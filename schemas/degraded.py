@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from stepladder.schemas.jsontypes import Json, JsonObject
-    from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.outcomes import Outcome  # noqa: TC001 -- pydantic reads it, in the API's models
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +23,7 @@ class Degraded:
     ``attempt`` is that attempt's ordinal in the turn, ``outcome`` what the ladder had made of it: never ``valid``.
     """
 
-    value: Json
+    value: Any
     lost: tuple[Loss, ...]
     attempt: int
     outcome: Outcome
-
-    def as_json(self) -> JsonObject:
-        """In the words of the HTTP API."""
-        lost = [{"pointer": loss.pointer, "reason": loss.reason} for loss in self.lost]
-        return {"value": self.value, "lost": lost, "attempt": self.attempt, "outcome": self.outcome.value}

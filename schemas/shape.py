@@ -14,10 +14,13 @@ else:
 
 
 class ResponseModel(BaseModel):
-    """Fields may be added; none is renamed or dropped."""
+    """Fields may be added; none is renamed or removed. Fields that a newer server adds are ignored.
 
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    A field that was never set is left out of the JSON (see ``jsontext``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", from_attributes=True, populate_by_name=True)
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as the HTTP API gives it."""
+        """As plain JSON values."""
         return self.model_dump(mode="json", by_alias=True)

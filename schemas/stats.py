@@ -1,7 +1,5 @@
 """Statistics of attempts, turns and jobs, as the API answers them."""
 
-# ruff: noqa: TC001, TC003 -- pydantic reads the annotations at run time
-
 from __future__ import annotations
 
 from datetime import datetime

@@ -58,7 +58,7 @@ async def play(
 
 
 def path_of(ran: Ran) -> list[tuple[Any, Any]]:
-    taken = [line.event.data for line in ran.events if line.event.kind.value == "transition"]
+    taken = [line.data for line in ran.events if line.kind.value == "transition"]
     return [(data["from"], data["action"]) for data in taken]
 
 

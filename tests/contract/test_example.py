@@ -136,7 +136,7 @@ async def test_without_an_approval_the_job_waits_and_shows_what_is_to_be_approve
         ran = await example(engine, database_url)
     assert (ran.job.status, ran.job.state, ran.job.waiting_for) == ("waiting", "approve", "approval")
     assert ran.job.result is None
-    assert ran.events[-1].event.kind is EventKind.WAIT_STARTED
+    assert ran.events[-1].kind is EventKind.WAIT_STARTED
     assert psql(database_url, "SELECT status, state, waiting_for FROM job_overview") == [
         ["waiting", "approve", "approval"]
     ]

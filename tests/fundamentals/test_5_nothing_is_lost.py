@@ -68,4 +68,4 @@ async def test_the_exact_bytes_are_kept_whatever_they_were(database_url: str) ->
             job_id = await submitted(system)
             await system.runner.run_slice(job_id)
             (turn,) = await system.reads.turns(job_id)
-    assert turn.attempts[0].content == odd.encode()
+    assert turn.attempts[0].content_bytes == odd.encode()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
 
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
     from stepladder.wiring.system import System
 
 ledger: list[str] = []
@@ -77,21 +77,21 @@ class Desk:
         store = self.system.store
         return Replays(store.database, store, Machines(store, registered()))
 
-    async def drive(self, job_id: UUID) -> Overview:
+    async def drive(self, job_id: UUID) -> Job:
         approval = {"approval": [{"action": "send"}]}
         await Driver(self.system.runner, self.system.store, self.system.reads, approval).drive(job_id)
         job = await self.system.reads.overview(job_id)
         assert job is not None
         return job
 
-    async def run(self) -> Overview:
+    async def run(self) -> Job:
         loaded = load_document(PARCEL)
         assert isinstance(loaded, Loaded)
         machine = compiled(loaded.document, registered())
         await publish(self.system.store, machine)
         return await self.drive((await submit(self.system.store, machine, {"parcel": "P-7"}, datetime.now(UTC))).id)
 
-    async def replay(self, job_id: UUID, wanted: Wanted) -> Overview:
+    async def replay(self, job_id: UUID, wanted: Wanted) -> Job:
         found = await self.replays.prepared(job_id, wanted, LOCAL, datetime.now(UTC))
         assert isinstance(found, Prepared), found
         await self.replays.keep(found.course, wanted.changes)
@@ -143,7 +143,7 @@ async def test_a_fork_goes_another_way_by_a_changed_question(database_url: str) 
         forked = await at.replay(failed.id, Wanted(Mode.FORK, from_turn=2, changes=changes))
         assert engine.requests[-1].text.startswith("The label is L-1. Tell the customer, and name the label.")
         anew = await at.replay(failed.id, Wanted(Mode.FORK))  # all turns are asked again; the parcel is gone
-        kinds = [record.event.kind for record in await at.system.reads.events(anew.id)]
+        kinds = [record.kind for record in await at.system.reads.events(anew.id)]
     assert (forked.status, anew.status) == (JobStatus.SUCCEEDED, JobStatus.SUCCEEDED)
     assert "tool_carried" in kinds
     assert ledger == ["P-7"]

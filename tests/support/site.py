@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.api.access import ApiKey
-    from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.responses import Job
 
 BILL = """
 name: usage-bill
@@ -150,7 +150,7 @@ class Site:
             runner = Runner(self.store, Machines(self.store, kit), client, await identify(client))
             yield Driver(runner, self.store, self.reads, signals or {})
 
-    async def until(self, job_id: UUID, condition: Callable[[Overview], bool]) -> None:
+    async def until(self, job_id: UUID, condition: Callable[[Job], bool]) -> None:
         async def holds() -> bool:
             job = await self.reads.overview(job_id)
             return job is not None and condition(job)

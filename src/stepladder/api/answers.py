@@ -1,24 +1,16 @@
-"""Answers in JSON, to the letter: what the store holds comes out as it went in."""
+"""Answers in JSON that is exact: what the store holds comes out as it went in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import JSONResponse
 
-from stepladder.models.rows import json_text
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from stepladder.schemas.jsontext import json_text
 
 
 class JsonAnswer(JSONResponse):
-    """JSON as UTF-8. Half a character, which UTF-8 has not, is written as its escape."""
+    """A model, or anything else that ``json_text`` writes."""
 
     def render(self, content: Any) -> bytes:
         return json_text(content).encode()
-
-
-def moment(at: datetime | None) -> str | None:
-    """A time in UTC, as RFC 3339."""
-    return None if at is None else at.isoformat().replace("+00:00", "Z")

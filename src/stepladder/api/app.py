@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from stepladder.api import (
     bulks,
     control,
-    course,
     diffs,
     experiments,
     history,
@@ -111,7 +110,7 @@ def create_app(
     parts = Parts(store, reads, machines, notify, identify, access, watch, metrics, replays_of, heartbeat_s=heartbeat_s)
     app.state.parts = parts
     rooms = (
-        workflows, jobs, history, course, control, settlement, retention, replays, bulks, diffs, experiments,
+        workflows, jobs, history, control, settlement, retention, replays, bulks, diffs, experiments,
         shadows, stats,
         system,
     )  # fmt: skip

@@ -9,20 +9,19 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from stepladder.api.answers import JsonAnswer, moment
+from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json, shaped
 from stepladder.api.jobs import Key
 from stepladder.api.orders import LONGEST_KEY
 from stepladder.api.parts import Reader, Wired, Writer
 from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
 from stepladder.api.replays import MOST_CHANGES, Path
-from stepladder.api.shapes import BulkReplay
 from stepladder.api.specification import answered, problems, takes
 from stepladder.models import bulks
 from stepladder.models.bulks import Bulk, bulk_id
 from stepladder.models.where import WhereError, filter_of
 from stepladder.schemas.pointer import pointer
-from stepladder.schemas.replay import Mode
+from stepladder.schemas.replay import BulkReplay, Mode
 from stepladder.services.bulks import CONCURRENCY, PRIORITY, estimate, total
 from stepladder.services.replays import Wanted
 from stepladder.services.revalidation import By, Revalidation
@@ -174,7 +173,7 @@ def bulk_json(bulk: Bulk) -> dict[str, Any]:
             "jobs": dict(bulk.jobs),
             "refused": dict(bulk.refused),
             "handed_out": sum(bulk.jobs.values()),
-            "created_at": moment(bulk.created_at),
-            "stopped_at": moment(bulk.stopped_at),
+            "created_at": bulk.created_at,
+            "stopped_at": bulk.stopped_at,
         }
     )

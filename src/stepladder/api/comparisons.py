@@ -8,13 +8,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from stepladder.api.shapes import Shape
 from stepladder.schemas.experiment import ExperimentKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.shape import ResponseModel
 
 
-class Change(Shape):
+class Change(ResponseModel):
     """One place, by its JSON pointer: into the first value for what was removed, into the second for the rest."""
 
     kind: Literal["added", "removed", "changed"]
@@ -23,7 +23,7 @@ class Change(Shape):
     now: Any = Field(None, description="missing where something was removed")
 
 
-class Visited(Shape):
+class Visited(ResponseModel):
     """One visit to a state that asks, runs a tool, waits, or calls other jobs."""
 
     visit: int
@@ -39,7 +39,7 @@ class Visited(Shape):
     carried: bool
 
 
-class PairOfVisits(Shape):
+class PairOfVisits(ResponseModel):
     """The `nth` visit of a state in both jobs; null on the side of a job that made none.
 
     `differs` names what is not the same; tokens and time hardly ever are, and do not count.
@@ -55,7 +55,7 @@ class PairOfVisits(Shape):
     output: list[Change]
 
 
-class Ran(Shape):
+class Ran(ResponseModel):
     """A job at a glance. `seconds` are from its first step to its end, waits included."""
 
     id: UUID
@@ -72,7 +72,7 @@ class Ran(Shape):
     seconds: float | None
 
 
-class JobDiff(Shape):
+class JobDiff(ResponseModel):
     """Two jobs, visit by visit. `same`: both went the same way to the same end."""
 
     job: Ran
@@ -83,7 +83,7 @@ class JobDiff(Shape):
     visits: list[PairOfVisits]
 
 
-class Interval(Shape):
+class Interval(ResponseModel):
     """What was seen of `count` observations, and between what the true value lies 95 times in 100.
 
     `clear`: zero lies outside, which for a difference says that it is more than chance.
@@ -96,13 +96,13 @@ class Interval(Shape):
     clear: bool
 
 
-class OutcomeCount(Shape):
+class OutcomeCount(ResponseModel):
     outcome: Outcome
     cause: str | None
     attempts: int
 
 
-class Measured(Shape):
+class Measured(ResponseModel):
     """`rates` are `succeeded` (of jobs), `first_pass_format`, `semantic_pass` and `validity`; `per_job` are means of
     `tokens`, `cost` and `engine_ms`. Null where there is nothing to tell of."""
 
@@ -118,7 +118,7 @@ class Arm(Measured):
     currency: str | None
 
 
-class Pairs(Shape):
+class Pairs(ResponseModel):
     """Inputs by which arm succeeded with them. `p`: how likely chance alone splits the others so unevenly."""
 
     inputs: int
@@ -135,7 +135,7 @@ class Difference(Measured):
     pairs: Pairs
 
 
-class ExperimentRun(Shape):
+class ExperimentRun(ResponseModel):
     sample: int
     arm: str
     job: UUID
@@ -145,7 +145,7 @@ class ExperimentRun(Shape):
     tokens: int
 
 
-class FieldAgreement(Shape):
+class FieldAgreement(ResponseModel):
     """One field of one place, in all jobs that came there. `empty` is of required fields alone."""
 
     where: str
@@ -159,7 +159,7 @@ class FieldAgreement(Shape):
     empty: float | None
 
 
-class ExperimentHead(Shape):
+class ExperimentHead(ResponseModel):
     id: UUID
     kind: ExperimentKind
     name: str
@@ -189,7 +189,7 @@ class ListedExperiment(ExperimentHead):
     changes: dict[str, dict[str, Any]]
 
 
-class Experiments(Shape):
+class Experiments(ResponseModel):
     """Newest first."""
 
     experiments: list[ListedExperiment]

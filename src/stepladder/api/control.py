@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Header, Path, Request
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json
-from stepladder.api.jobs import with_wait
 from stepladder.api.orders import LONGEST_KEY
 from stepladder.api.parts import Parts, Signaller, Wired, Writer
 from stepladder.api.problems import Mistake, ProblemError, invalid, mistakes_of
-from stepladder.api.shapes import Job, Signalled
 from stepladder.api.specification import answered, problems
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Receipt
 from stepladder.schemas.canonical import canonical
 from stepladder.schemas.job import JobStatus
+from stepladder.schemas.responses import Job, Signalled
 from stepladder.services.signals import Forbidden, TooEarly, Unfit, refusal
 
 if TYPE_CHECKING:
-    from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json
 
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
@@ -112,8 +110,8 @@ async def _came_before(parts: Parts, job_id: UUID, signal_id: UUID, sent: tuple[
     return True
 
 
-def _signalled(status: str, signal_id: UUID) -> JsonAnswer:
-    return JsonAnswer({"status": status, "signal_id": str(signal_id)}, 202 if status == "accepted" else 200)
+def _signalled(status: Literal["accepted", "duplicate"], signal_id: UUID) -> JsonAnswer:
+    return JsonAnswer(Signalled(status=status, signal_id=signal_id), 202 if status == "accepted" else 200)
 
 
 CHANGED = {
@@ -143,17 +141,16 @@ async def unpause_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnsw
 
 async def _change(parts: Parts, job_id: UUID, receipt: Receipt, already: JobStatus | None) -> JsonAnswer:
     job = await parts.job(job_id)
-    answer = await with_wait(parts, job)
     match receipt:
         case Receipt.ACCEPTED:
             await parts.ring_job(job)
-            return JsonAnswer(answer, 202)
+            return JsonAnswer(job, 202)
         case Receipt.FINAL | Receipt.UNKNOWN if job.status is not already:
             raise _ended(job)
         case _:
-            return JsonAnswer(answer, 200)
+            return JsonAnswer(job, 200)
 
 
-def _ended(job: Overview) -> ProblemError:
+def _ended(job: Job) -> ProblemError:
     said = f"is {job.status}" if job.status.final else "is being cancelled"
     return ProblemError(409, "job-ended", f"job {job.id} {said}", remedy=f"see it with GET /v1/jobs/{job.id}")

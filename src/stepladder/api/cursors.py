@@ -11,7 +11,7 @@ from uuid import UUID
 
 from stepladder.api.problems import Mistake, invalid
 from stepladder.models.listing import Place
-from stepladder.models.rows import json_text
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

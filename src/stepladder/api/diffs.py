@@ -22,4 +22,4 @@ router = APIRouter(prefix="/v1", tags=["jobs"])
 async def diff_jobs(job_id: UUID, other: UUID, parts: Wired, _: Reader) -> JsonAnswer:
     """Lay two jobs beside each other: outcome, action, output, tokens and time, turns, tools and waits."""
     was, now = await parts.job(job_id), await parts.job(other)
-    return JsonAnswer((await compare(parts.store.database, parts.reads, was, now)).as_json())
+    return JsonAnswer((await compare(parts.reads, was, now)).as_json())

@@ -9,17 +9,16 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from stepladder.api.answers import JsonAnswer, moment
+from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import MAX_BATCH_BYTES, read_json, shaped
 from stepladder.api.comparisons import Experiment as Shown
 from stepladder.api.comparisons import Experiments
 from stepladder.api.jobs import Key
 from stepladder.api.orders import known, submission_key, unless_taken
 from stepladder.api.parts import Reader, Wired, Writer, lacking
-from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
+from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, not_found
 from stepladder.api.replays import MOST_CHANGES, Path
 from stepladder.api.specification import answered, problems, takes
-from stepladder.api.views import finding_more
 from stepladder.experiments.agreement import fields
 from stepladder.experiments.arms import report
 from stepladder.models import experiments
@@ -158,7 +157,7 @@ async def get_experiment(experiment_id: UUID, parts: Wired, _: Reader) -> JsonAn
 
 def head_json(experiment: Experiment) -> dict[str, Any]:
     names = ("kind", "name", "workflow", "version", "variant", "samples", "principal", "share")
-    times = {"created_at": moment(experiment.created_at), "stopped_at": moment(experiment.stopped_at)}
+    times = {"created_at": experiment.created_at, "stopped_at": experiment.stopped_at}
     more = {"changes": experiment.arms} | times
     return {"id": str(experiment.id)} | {name: getattr(experiment, name) for name in names} | more
 

@@ -13,16 +13,17 @@ from starlette.responses import Response, StreamingResponse
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.parts import Parts, Reader, Wired
 from stepladder.api.problems import Mistake, invalid, not_found
-from stepladder.api.shapes import Turn
-from stepladder.api.specification import problems
-from stepladder.api.views import event_json, turn_json
-from stepladder.models.rows import json_text
+from stepladder.api.specification import answered, problems
+from stepladder.engine.wire import encode
 from stepladder.schemas.errors import UnreachableError
+from stepladder.schemas.history import Timeline, Turn
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stepladder.models.reads import EventRecord, Progress
+    from stepladder.models.reads import Progress
+    from stepladder.schemas.history import Event
 
 log = structlog.get_logger("stepladder.api")
 
@@ -35,6 +36,10 @@ RECONNECT_MS = 1000
 RAW: dict[int | str, dict[str, Any]] = {
     200: {"description": "The body, byte for byte", "content": {"application/octet-stream": {"schema": {}}}},
     **problems(404, 410),
+}
+SENT: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The body, byte for byte", "content": {"application/json": {"schema": {"type": "object"}}}},
+    **problems(404),
 }
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -60,7 +65,7 @@ async def get_turns(job_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
     turns = await parts.reads.turns(job_id)
     if not turns:
         await parts.job(job_id)
-    return JsonAnswer([turn_json(turn) for turn in turns])
+    return JsonAnswer(turns)
 
 
 @router.get("/attempts/{attempt_id}/raw", response_class=Response, responses=RAW)
@@ -71,6 +76,25 @@ async def get_raw(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
         raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
     headers = {"Content-Disposition": f'attachment; filename="attempt-{attempt_id}.bin"'}
     return Response(body, media_type="application/octet-stream", headers=headers)
+
+
+@router.get(
+    "/jobs/{job_id}/visits", responses={200: answered(Timeline, "Tools, waits, calls, signals"), **problems(404)}
+)
+async def get_visits(job_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+    """What lies between a job's turns: tools, waits, signals, and calls of other jobs, each oldest first."""
+    await parts.job(job_id)
+    return JsonAnswer(await parts.reads.timeline(job_id))
+
+
+@router.get("/attempts/{attempt_id}/request", response_class=Response, responses=SENT)
+async def get_request(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
+    """The request as it was sent to the engine, byte for byte, rebuilt from the transcript."""
+    sent = await parts.reads.request(attempt_id)
+    if sent is None:
+        raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
+    headers = {"Content-Disposition": f'attachment; filename="request-{attempt_id}.json"'}
+    return Response(encode(sent.body), media_type="application/json", headers=headers)
 
 
 @router.get("/jobs/{job_id}/events", response_class=Response, responses=EVENTS)
@@ -86,7 +110,7 @@ async def get_events(
     """The history. As `text/event-stream` it follows the job until it ends; the event's `id` is its ordinal."""
     job = await parts.job(job_id)
     if STREAM not in request.headers.get("accept", ""):
-        return JsonAnswer([event_json(record) for record in await parts.reads.events(job_id, after, limit)])
+        return JsonAnswer(await parts.reads.events(job_id, after, limit))
     behind = max(after, _ordinal(last_event_id))
     over = job.status.final and (behind >= job.event_count or not await parts.reads.events(job_id, behind, 1))
     if over:
@@ -114,9 +138,9 @@ async def _follow(parts: Parts, job_id: UUID, behind: int) -> AsyncIterator[byte
         while not parts.watch.closed:
             # Progress first: what a job that has ended by now has said is then all read.
             progress = (await parts.reads.progress([job_id])).get(job_id)
-            while records := await parts.reads.events(job_id, behind, CHUNK):
-                behind = records[-1].event.ordinal
-                yield "".join(map(_framed, records)).encode()
+            while events := await parts.reads.events(job_id, behind, CHUNK):
+                behind = events[-1].ordinal
+                yield "".join(map(_framed, events)).encode()
             if progress is None or progress.final:
                 return
             if not await parts.watch.until(job_id, partial(_has_moved, behind), parts.heartbeat_s):
@@ -130,6 +154,6 @@ def _has_moved(behind: int, progress: Progress) -> bool:
     return progress.final or progress.event_count > behind
 
 
-def _framed(record: EventRecord) -> str:
+def _framed(event: Event) -> str:
     """JSON has no line breaks of its own, so that one line of data holds it."""
-    return f"id: {record.event.ordinal}\nevent: {record.event.kind}\ndata: {json_text(event_json(record))}\n\n"
+    return f"id: {event.ordinal}\nevent: {event.kind}\ndata: {json_text(event)}\n\n"

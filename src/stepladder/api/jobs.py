@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
 
 from stepladder.api import orders
-from stepladder.api.answers import JsonAnswer, moment
+from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import MAX_BATCH_BYTES, read_json, shaped
 from stepladder.api.cursors import decode, encode
 from stepladder.api.orders import Batch, JobOrder
 from stepladder.api.parts import Lister, Parts, Reader, Wired, Writer
 from stepladder.api.problems import Mistake, invalid
-from stepladder.api.shapes import Job, JobPage, Jobs
 from stepladder.api.specification import answered, problems, takes
-from stepladder.api.views import job_json, settlement_json, wait_json
 from stepladder.models.listing import JobFilter
 from stepladder.models.search import LONGEST
-from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
+from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
+from stepladder.schemas.responses import Job, JobPage, Jobs
 from stepladder.validation.parse import Parsed, parse
 
 if TYPE_CHECKING:
     from stepladder.models.listing import Scalar
-    from stepladder.models.reads import Overview
     from stepladder.models.records import Submitted
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -60,7 +58,7 @@ async def submit_job(request: Request, parts: Wired, principal: Writer, idempote
         order = shaped(JobOrder, body).order()
         done = await orders.submit(parts, principal, [("", order)], key)
     [job] = await _written(parts, done)
-    return JsonAnswer(job, _status(done), {"Location": f"/v1/jobs/{job['id']}"})
+    return JsonAnswer(job, _status(done), {"Location": f"/v1/jobs/{job.id}"})
 
 
 @router.post(
@@ -82,11 +80,11 @@ async def submit_batch(request: Request, parts: Wired, principal: Writer, idempo
         batch = shaped(Batch, body)
         wanted = [(f"/jobs/{nth}", order.order()) for nth, order in enumerate(batch.jobs)]
         done = await orders.submit(parts, principal, wanted, key)
-    return JsonAnswer({"jobs": await _written(parts, done)}, _status(done))
+    return JsonAnswer(Jobs(jobs=await _written(parts, done)), _status(done))
 
 
-async def _written(parts: Parts, done: Submitted | None) -> list[dict[str, Any]]:
-    return [] if done is None else [job_json(job) for job in await parts.reads.overviews(done.job_ids)]
+async def _written(parts: Parts, done: Submitted | None) -> tuple[Job, ...]:
+    return () if done is None else await parts.reads.overviews(done.job_ids)
 
 
 def _status(done: Submitted | None) -> int:
@@ -145,8 +143,8 @@ async def list_jobs(
     after = None if cursor is None else decode(cursor, filters)
     page = await parts.reads.page(wanted, limit, after)
     following = None if page.following is None else encode(page.following, filters)
-    looked = {} if search is None else {"looked_back_to": moment(page.looked_back_to)}
-    return JsonAnswer({"jobs": [job_json(job) for job in page.jobs], "next_cursor": following} | looked)
+    looked = {} if search is None else {"looked_back_to": page.looked_back_to}
+    return JsonAnswer(JobPage(jobs=page.jobs, next_cursor=following, **looked))
 
 
 @router.get("/{job_id}", responses={200: answered(Job, "The job"), **problems(404)})
@@ -161,25 +159,12 @@ async def get_job(
         ),
     ] = 0.0,
 ) -> JsonAnswer:
-    """One job as it stands, with the wait that it is in, or the call that somebody has to settle."""
+    """One job with its open wait, or the call to be settled."""
     job = await parts.job(job_id)
     if wait > 0 and not job.status.final:
         await parts.watch.until(job_id, lambda progress: progress.final, min(wait, LONGEST_WAIT_S))
         job = await parts.job(job_id)
-    return JsonAnswer(await with_wait(parts, job))
-
-
-async def with_wait(parts: Parts, job: Overview) -> dict[str, Any]:
-    """A job, and the wait that it is in or the call that somebody has to settle."""
-    settles = job.waiting_for == SETTLEMENT
-    wait = await parts.reads.open_wait(job.id) if job.waiting_for is not None and not settles else None
-    call = await parts.reads.unsettled(job.id) if settles else None
-    return job_json(job) | {
-        "wait": None if wait is None else wait_json(wait),
-        "settlement": None if call is None else settlement_json(job, call),
-        "children": [child.as_json() for child in await parts.reads.children(job.id)],
-        "replays": [str(replay) for replay in await parts.reads.replays(job.id)],
-    }
+    return JsonAnswer(job)
 
 
 def _time(name: str, text: str | None) -> datetime | None:

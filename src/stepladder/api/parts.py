@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from stepladder.api.metrics import Metrics
     from stepladder.api.watch import Watch
     from stepladder.engine.identity import Identity
-    from stepladder.models.reads import Overview, Reads
+    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
     from stepladder.runner.machines import Machines
+    from stepladder.schemas.responses import Job
     from stepladder.services.replays import Replays
     from stepladder.workflows.machine import Machine
 
@@ -47,9 +48,9 @@ class Parts:
     replays: Replays
     heartbeat_s: float = field(default=15.0)
 
-    async def job(self, job_id: UUID) -> Overview:
+    async def job(self, job_id: UUID) -> Job:
         """Raises ``ProblemError`` where there is none."""
-        found = await self.reads.overview(job_id)
+        found = await self.reads.job(job_id)
         if found is None:
             raise not_found(f"job {job_id}", "list the jobs with GET /v1/jobs")
         return found
@@ -61,7 +62,7 @@ class Parts:
         except BadDocumentError as error:
             raise lacking(f"workflow {name} {version}", error) from None
 
-    async def ring_job(self, job: Overview) -> None:
+    async def ring_job(self, job: Job) -> None:
         await self.notify([job.id])
 
 

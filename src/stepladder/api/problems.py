@@ -7,10 +7,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.schemas.errors import BadInputError, GoneError, StepladderError, UnreachableError
+from stepladder.schemas.shape import ResponseModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
     from stepladder.schemas.answer import Violation
+    from stepladder.schemas.finding import Finding
 
 MEDIA_TYPE = "application/problem+json"
 BASE = "urn:stepladder:problem:"
@@ -34,9 +37,29 @@ class Mistake:
     parameter: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
-    def as_json(self) -> dict[str, Any]:
-        named = {} if self.parameter is None else {"parameter": self.parameter}
-        return {"pointer": self.pointer, "reason": self.reason} | named | dict(self.more)
+
+class ProblemPlace(ResponseModel):
+    """One mistake: a JSON pointer into the body, or, for a parameter, its name."""
+
+    model_config = ConfigDict(extra="allow")
+
+    pointer: str
+    reason: str
+    parameter: str | None = None
+
+
+class Problem(ResponseModel):
+    """What went wrong (RFC 9457), and, in `remedy`, what to do next."""
+
+    type: str = Field(examples=["urn:stepladder:problem:invalid-request"])
+    title: str = Field(examples=["Invalid request"])
+    status: int = Field(examples=[422])
+    detail: str = Field(examples=["the input does not fit workflow usage-bill 1"])
+    errors: tuple[ProblemPlace, ...] = Field(
+        examples=[[{"pointer": "/input/team", "reason": "must be a string, not 5"}]]
+    )
+    remedy: str = Field(examples=["fix the input; nothing was stored"])
+    error_count: int | None = Field(None, description="where there are more errors than `errors` lists")
 
 
 class ProblemError(Exception):
@@ -61,23 +84,22 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
 
     def answer(self) -> JsonAnswer:
-        errors = [mistake.as_json() for mistake in self.mistakes[:MOST_ERRORS]]
-        body = {
-            "type": BASE + self.kind,
-            "title": _title(self.kind),
-            "status": self.status,
-            "detail": self.detail,
-            "errors": errors,
-            "remedy": self.remedy,
-        }
-        if len(self.mistakes) > MOST_ERRORS:
-            body["error_count"] = len(self.mistakes)
-        return JsonAnswer(body, self.status, self.headers, media_type=MEDIA_TYPE)
+        more = {"error_count": len(self.mistakes)} if len(self.mistakes) > MOST_ERRORS else {}
+        problem = Problem(
+            type=BASE + self.kind,
+            title=self.kind.replace("-", " ").capitalize(),
+            status=self.status,
+            detail=self.detail,
+            errors=tuple(map(_place, self.mistakes[:MOST_ERRORS])),
+            remedy=self.remedy,
+            **more,
+        )
+        return JsonAnswer(problem, self.status, self.headers, media_type=MEDIA_TYPE)
 
 
-def _title(kind: str) -> str:
-    words = kind.replace("-", " ")
-    return words[0].upper() + words[1:]
+def _place(mistake: Mistake) -> ProblemPlace:
+    named = {} if mistake.parameter is None else {"parameter": mistake.parameter}
+    return ProblemPlace(pointer=mistake.pointer, reason=mistake.reason, **named, **mistake.more)
 
 
 def not_found(what: str, remedy: str = "") -> ProblemError:
@@ -91,6 +113,10 @@ def invalid(detail: str, mistakes: Sequence[Mistake], remedy: str = "") -> Probl
 def mistakes_of(violations: Sequence[Violation], under: str = "") -> list[Mistake]:
     """Where a schema is broken, by pointer into the body."""
     return [Mistake(violation.reason, under + violation.pointer) for violation in violations]
+
+
+def finding_more(finding: Finding) -> dict[str, Any]:
+    return {name: getattr(finding, name) for name in ("code", "remedy", "line", "column")}
 
 
 def of_error(error: StepladderError) -> ProblemError:

@@ -14,19 +14,20 @@ from stepladder.api.body import read_json, shaped
 from stepladder.api.jobs import Key
 from stepladder.api.orders import known, submission_key, unless_taken
 from stepladder.api.parts import Wired, Writer, lacking
-from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
-from stepladder.api.shapes import Job, Replayed
+from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, not_found
 from stepladder.api.specification import answered, problems, takes
-from stepladder.api.views import finding_more, job_json
-from stepladder.judge.revalidate import told
+from stepladder.judge.revalidate import report_of
 from stepladder.models.records import Retired
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.pointer import pointer
-from stepladder.schemas.replay import Mode
+from stepladder.schemas.replay import Mode, Revalidated
+from stepladder.schemas.responses import Job, Misfit
 from stepladder.services.replays import Wanted
 from stepladder.workflows.replay import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepladder.api.parts import Parts
     from stepladder.models.records import Submitted
 
@@ -80,7 +81,7 @@ class ReplayOrder(BaseModel):
     openapi_extra=takes(ReplayOrder),
     responses={
         202: answered(Job, "The new job is written and due"),
-        200: answered(Replayed, "Judged again; or the key and the body came before: the same job"),
+        200: answered(Revalidated | Job, "Judged again; or the same job, for the same key and body as before"),
         **problems(404, 409, body=True),
     },
 )
@@ -111,7 +112,7 @@ async def replay_job(
         raise LookupError(f"the replay of job {job_id} was not written")
     if not written.again:
         await parts.notify([prepared.new.job.id])
-    misfits = [{"turn": turn, "pointer": one.pointer, "reason": one.reason} for turn, one in prepared.misfits]
+    misfits = [Misfit(turn=turn, pointer=one.pointer, reason=one.reason) for turn, one in prepared.misfits]
     return await _written(parts, written, misfits)
 
 
@@ -124,14 +125,13 @@ async def _revalidated(parts: Parts, job_id: UUID, wanted: Wanted) -> JsonAnswer
         raise _no_job(job_id)
     if isinstance(found, Refused):
         raise refusal(found)
-    changed = sum(one.changed for one in found)
-    return JsonAnswer({"attempts": [told(one) for one in found], "changed": changed}, 200)
+    return JsonAnswer(Revalidated(attempts=tuple(map(report_of, found)), changed=sum(one.changed for one in found)))
 
 
-async def _written(parts: Parts, done: Submitted, misfits: Any) -> JsonAnswer:
+async def _written(parts: Parts, done: Submitted, misfits: Sequence[Misfit]) -> JsonAnswer:
     [job] = await parts.reads.overviews(done.job_ids)
     headers = {"Location": f"/v1/jobs/{job.id}"}
-    return JsonAnswer(job_json(job) | {"misfits": list(misfits)}, 200 if done.again else 202, headers)
+    return JsonAnswer(job.model_copy(update={"misfits": tuple(misfits)}), 200 if done.again else 202, headers)
 
 
 def _no_job(job_id: UUID) -> ProblemError:

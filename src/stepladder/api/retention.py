@@ -8,12 +8,11 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.api.jobs import with_wait
 from stepladder.api.parts import Wired, Writer
-from stepladder.api.shapes import Job
 from stepladder.api.specification import answered, problems
 from stepladder.models import retention
 from stepladder.models.records import Receipt
+from stepladder.schemas.responses import Job
 
 if TYPE_CHECKING:
     from stepladder.api.parts import Parts
@@ -41,4 +40,4 @@ async def release_job(job_id: UUID, parts: Wired, _: Writer) -> JsonAnswer:
 
 async def _told(parts: Parts, job_id: UUID, receipt: Receipt) -> JsonAnswer:
     job = await parts.job(job_id)
-    return JsonAnswer(await with_wait(parts, job), 202 if receipt is Receipt.ACCEPTED else 200)
+    return JsonAnswer(job, 202 if receipt is Receipt.ACCEPTED else 200)

@@ -10,19 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json, shaped
-from stepladder.api.jobs import with_wait
 from stepladder.api.parts import Settler, Wired
 from stepladder.api.problems import ProblemError, invalid, mistakes_of
-from stepladder.api.shapes import Job
 from stepladder.api.specification import answered, problems, takes
 from stepladder.models.records import Settling
 from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.responses import Job
 from stepladder.services.settlement import Misfit, NotKept, settle
 from stepladder.workflows.step import Settled
 
 if TYPE_CHECKING:
     from stepladder.api.parts import Parts
-    from stepladder.models.reads import Overview
 
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
 
@@ -83,8 +81,8 @@ async def settle_job(request: Request, job_id: UUID, parts: Wired, principal: Se
     return await _as_it_stands(parts, job, 202 if found is Settling.ACCEPTED else 200)
 
 
-async def _as_it_stands(parts: Parts, job: Overview, status: int) -> JsonAnswer:
-    return JsonAnswer(await with_wait(parts, await parts.job(job.id)), status)
+async def _as_it_stands(parts: Parts, job: Job, status: int) -> JsonAnswer:
+    return JsonAnswer(await parts.job(job.id), status)
 
 
 def _see(job_id: UUID) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepladder.api import shapes
-from stepladder.api.problems import MEDIA_TYPE
+from stepladder.api.problems import MEDIA_TYPE, Problem
 from stepladder.schemas.shape import ResponseModel
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, An
     return {status: {"description": TITLES[status], "content": content} for status in listed}
 
 
-def answered(model: type[BaseModel], description: str) -> dict[str, Any]:
+def answered(model: Any, description: str) -> dict[str, Any]:
     """A JSON answer of a shape."""
     return {"model": model, "description": description}
 
@@ -59,9 +58,9 @@ def describe(app: FastAPI, bodies: tuple[type[BaseModel], ...]) -> dict[str, Any
     if app.openapi_schema is None:
         spec = type(app).openapi(app)
         schemas = spec.setdefault("components", {}).setdefault("schemas", {})
-        # FastAPI leaves every null out, those in examples, too: so each schema is written again.
-        known = [model for model in _models(shapes.Shape, ResponseModel) if model.__name__ in schemas]
-        models: list[type[BaseModel]] = [*bodies, shapes.Problem, *known]
+        # FastAPI drops every null, those in examples too, so each schema is written again.
+        known = [model for model in _models(ResponseModel) if model.__name__ in schemas]
+        models: list[type[BaseModel]] = [*bodies, Problem, *known]
         for model in models:
             mode: JsonSchemaMode = "validation" if model in bodies else "serialization"
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}", mode=mode)

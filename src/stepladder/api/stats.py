@@ -35,4 +35,4 @@ async def get_stats(
         mistakes = [Mistake("a workflow name cannot contain \\u0000", parameter="workflow")]
         raise invalid("the request has a wrong parameter: workflow", mistakes)
     found = await parts.reads.stats(at, workflow)
-    return JsonAnswer(Stats(since=at, workflows=list(found)).as_json())
+    return JsonAnswer(Stats(since=at, workflows=list(found)))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 from fastapi import APIRouter, Request
@@ -17,13 +16,12 @@ from stepladder.api.metrics import CONTENT_TYPE
 from stepladder.api.orders import Batch, JobOrder
 from stepladder.api.parts import Reader, Wired
 from stepladder.api.replays import ReplayOrder
-from stepladder.api.servershapes import Engines, Health, Readiness
 from stepladder.api.settlement import Settlement
 from stepladder.api.shadows import ShadowOrder
-from stepladder.api.shapes import Event
 from stepladder.api.specification import answered, describe, problems
-from stepladder.api.views import engine_json
 from stepladder.schemas.errors import StepladderError
+from stepladder.schemas.history import Event
+from stepladder.schemas.shape import ResponseModel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -39,10 +37,51 @@ CHECK_WITHIN_S = 5.0
 OPEN: dict[str, Any] = {"security": []}
 
 
+class EngineIdentity(ResponseModel):
+    """What an engine says about itself; what it does not say is null."""
+
+    model: str
+    version: str | None
+    backend: str | None
+    kind: str
+    max_model_len: int | None
+    models: tuple[str, ...]
+
+
+class EngineSlots(ResponseModel):
+    """How many requests `workers` together may have at an engine at once, have there, and would like to have."""
+
+    engine: str
+    bound: int
+    in_use: int
+    wanted: int
+    workers: int
+
+
+class Engines(ResponseModel):
+    engines: tuple[EngineIdentity, ...]
+    slots: tuple[EngineSlots, ...]
+
+
+class Check(ResponseModel):
+    name: str
+    ok: bool
+    detail: str
+
+
+class Health(ResponseModel):
+    status: Literal["ok"]
+
+
+class Readiness(ResponseModel):
+    status: Literal["ready", "not_ready"]
+    checks: tuple[Check, ...]
+
+
 @router.get("/healthz", openapi_extra=OPEN, responses={200: answered(Health, "The process is alive")})
 async def is_alive() -> JsonAnswer:
     """Whether the process answers at all."""
-    return JsonAnswer({"status": "ok"})
+    return JsonAnswer(Health(status="ok"))
 
 
 @router.get(
@@ -56,12 +95,12 @@ async def is_ready(parts: Wired) -> JsonAnswer:
     asked = [_check(parts.reads.progress([]))] + ([] if parts.identify is None else [_check(parts.identify())])
     found = await asyncio.gather(*asked)
     # What exactly is wrong may name hosts and users, and this route answers anybody: the log has it.
-    checks = [
-        {"name": name, "ok": ok, "detail": "" if ok else "it does not answer; the log of the API says more"}
+    checks = tuple(
+        Check(name=name, ok=ok, detail="" if ok else "it does not answer; the log of the API says more")
         for name, ok in zip(names, found, strict=True)
-    ]
+    )
     ready = all(found)
-    return JsonAnswer({"status": "ready" if ready else "not_ready", "checks": checks}, 200 if ready else 503)
+    return JsonAnswer(Readiness(status="ready" if ready else "not_ready", checks=checks), 200 if ready else 503)
 
 
 async def _check(question: Awaitable[object]) -> bool:
@@ -80,9 +119,8 @@ async def list_engines(parts: Wired, _: Reader) -> JsonAnswer:
 
     `engines` is empty where this process knows of none; a 503 while the engine does not answer.
     """
-    engines = [] if parts.identify is None else [engine_json(await parts.identify())]
-    slots = [asdict(use) for use in await parts.reads.engines()]
-    return JsonAnswer({"engines": engines, "slots": slots})
+    engines = [] if parts.identify is None else [await parts.identify()]
+    return JsonAnswer(Engines.model_validate({"engines": engines, "slots": await parts.reads.engines()}))
 
 
 @router.get(

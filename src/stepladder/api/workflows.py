@@ -10,16 +10,20 @@ from fastapi import APIRouter, Path, Request
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import JSON_TYPES, UNSAID, media_type, read_body
 from stepladder.api.parts import Parts, Publisher, Reader, Wired
-from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
-from stepladder.api.servershapes import Document, Publication, Workflows
+from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, not_found
 from stepladder.api.specification import answered, problems
-from stepladder.api.views import finding_json, finding_more, version_json
 from stepladder.lint.check import check_document
 from stepladder.lint.confirm import nobody_else
 from stepladder.models import versions
-from stepladder.models.records import Publication as Published
-from stepladder.models.records import Receipt
+from stepladder.models.records import Publication, Receipt
 from stepladder.runner.machines import output_schemas
+from stepladder.schemas.published import (
+    DocumentWarning,
+    PublishedWorkflow,
+    WorkflowDocument,
+    WorkflowVersion,
+    WorkflowVersions,
+)
 
 if TYPE_CHECKING:
     from stepladder.schemas.finding import Finding
@@ -64,8 +68,8 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
     status_code=201,
     openapi_extra=BODY,
     responses={
-        201: answered(Publication, "Published"),
-        200: answered(Publication, "Published already, with the same definition"),
+        201: answered(PublishedWorkflow, "Published"),
+        200: answered(PublishedWorkflow, "Published already, with the same definition"),
         **problems(409, body=True),
     },
 )
@@ -77,7 +81,7 @@ async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> Json
     if machine is None:
         raise _rejected(compiled.errors)
     published = await parts.store.publish(machine.name, machine.version, machine.hash, machine.document.definition())
-    if published is Published.DEFINITION_CHANGED:
+    if published is Publication.DEFINITION_CHANGED:
         detail = f"workflow {machine.name} {machine.version} is published with another definition"
         remedy = f"a published version never changes: write version {machine.version + 1}"
         mistakes = [Mistake("this version is taken", "/version")]
@@ -87,20 +91,23 @@ async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> Json
     if row is None:
         raise LookupError(f"workflow {machine.name} {machine.version} has vanished from the store")
     found = compiled.findings if parts.access.wants_key else (*compiled.findings, *nobody_else(machine.document))
-    answer = version_json(row) | {"warnings": [finding_json(finding) for finding in found]}
+    warnings = tuple(
+        DocumentWarning(pointer=finding.pointer, reason=finding.message, **finding_more(finding)) for finding in found
+    )
+    answer = PublishedWorkflow(**dict(WorkflowVersion.model_validate(row)), warnings=warnings)
     location = {"Location": f"/v1/workflows/{machine.name}/{machine.version}"}
-    return JsonAnswer(answer, 201 if published is Published.PUBLISHED else 200, location)
+    return JsonAnswer(answer, 201 if published is Publication.PUBLISHED else 200, location)
 
 
-@router.get("", responses={200: answered(Workflows, "Every version, by name and version"), **problems()})
+@router.get("", responses={200: answered(WorkflowVersions, "Every version, by name and version"), **problems()})
 async def list_workflows(parts: Wired, _: Reader) -> JsonAnswer:
     """Every published version."""
-    return JsonAnswer({"workflows": [version_json(version) for version in await parts.reads.workflows()]})
+    return JsonAnswer(WorkflowVersions(workflows=await parts.reads.workflows()))
 
 
 SWITCHED = {
-    202: answered(Workflows, "Done; the versions that were meant, as they stand"),
-    200: answered(Workflows, "It was so already"),
+    202: answered(WorkflowVersions, "Done; the versions that were meant, as they stand"),
+    200: answered(WorkflowVersions, "It was so already"),
     **problems(404),
 }
 
@@ -148,17 +155,20 @@ async def _switched(parts: Parts, name: str, version: int | None, receipt: Recei
     if receipt is Receipt.UNKNOWN:
         what = f"workflow {name}" if version is None else f"workflow {name} {version}"
         raise not_found(what, "list what is published with GET /v1/workflows")
-    meant = [one for one in await parts.reads.workflows() if one.name == name and version in (None, one.version)]
-    return JsonAnswer({"workflows": [version_json(one) for one in meant]}, 202 if receipt is Receipt.ACCEPTED else 200)
+    versions = await parts.reads.workflows()
+    named = tuple(one for one in versions if one.name == name and version in (None, one.version))
+    return JsonAnswer(WorkflowVersions(workflows=named), 202 if receipt is Receipt.ACCEPTED else 200)
 
 
-@router.get("/{name}/{version}", responses={200: answered(Document, "The version and its definition"), **problems(404)})
+@router.get(
+    "/{name}/{version}", responses={200: answered(WorkflowDocument, "The version and its definition"), **problems(404)}
+)
 async def get_workflow(name: Name, version: Version, parts: Wired, _: Reader) -> JsonAnswer:
     """One version with its definition, without what merely repeats a default."""
     row = await parts.store.workflow(name, version)
     if row is None:
         raise not_found(f"workflow {name} {version}", "list what is published with GET /v1/workflows")
-    return JsonAnswer(version_json(row) | {"document": row.document})
+    return JsonAnswer(WorkflowDocument.model_validate(row))
 
 
 async def _text(request: Request) -> str:

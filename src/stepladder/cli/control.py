@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Overview
     from stepladder.models.records import Receipt
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings
     from stepladder.workflows.step import Settled
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
 MaybeJob = Annotated[str | None, typer.Argument(metavar="[JOB]", help="the job's id")]
 OfWorkflow = Annotated[str | None, typer.Option("--workflow", metavar="NAME", help="all jobs of this workflow")]
 OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="of this version of it alone")]
 AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then, as JSON")]
 
 
-def cancel(job: Job, as_json: AsJson = False) -> None:
+def cancel(job: JobId, as_json: AsJson = False) -> None:
     """Ask for a job to end. A request that is under way is broken off."""
     _change(job, lambda desk, job_id: desk.store.request_cancel(job_id), "is asked to end", "cancelled", as_json)
 
@@ -77,7 +77,7 @@ def _change(
     """``already`` is the status of an ended job that is what was asked for."""
     from stepladder.cli.desk import at_desk
 
-    async def change(desk: Desk) -> tuple[Overview, Receipt]:
+    async def change(desk: Desk) -> tuple[Job, Receipt]:
         from stepladder.models.records import Receipt
 
         await desk.job(job_id)
@@ -98,7 +98,7 @@ def _change(
 
 
 def signal(
-    job: Job,
+    job: JobId,
     name: Annotated[str, typer.Argument(metavar="NAME", help="the signal's name")],
     data: Annotated[str, typer.Option(metavar="JSON|@FILE", help="the payload")],
     key: Annotated[str | None, typer.Option("--idempotency-key", help="the same key is taken once")] = None,
@@ -115,7 +115,7 @@ def signal(
 
 async def _signal(
     desk: Desk, settings: Settings, job_id: UUID, name: str, payload: Json, key: str | None
-) -> tuple[Overview, Receipt]:
+) -> tuple[Job, Receipt]:
     from stepladder.models.ids import uuid7
     from stepladder.models.records import Receipt
     from stepladder.runner.machines import Machines
@@ -153,7 +153,7 @@ async def _signal(
 
 
 def settle(
-    job: Job,
+    job: JobId,
     done: Annotated[
         str | None, typer.Option(metavar="JSON|@FILE", help="it took effect, and this is the result it would have had")
     ] = None,
@@ -175,9 +175,7 @@ def settle(
     _tell(now, "is settled" if kept else "was settled so already", as_json=as_json)
 
 
-async def _settle(
-    desk: Desk, settings: Settings, job_id: UUID, said: Settled, key: str | None
-) -> tuple[Overview, bool]:
+async def _settle(desk: Desk, settings: Settings, job_id: UUID, said: Settled, key: str | None) -> tuple[Job, bool]:
     """The job as it stands then, and whether this is news."""
     from stepladder.models.records import Settling
     from stepladder.runner.machines import Machines
@@ -208,15 +206,15 @@ def _signal_id(job_id: UUID, key: str) -> UUID:
         return uuid5(job_id, key)
 
 
-def _ended(job: Overview) -> BadInputError:
+def _ended(job: Job) -> BadInputError:
     said = f"has ended: {job.status}" if job.status.final else "is being cancelled"
     return BadInputError(f"job {job.id} {said}", remedy=f"see it: stepladder show {job.id}")
 
 
-def _tell(job: Overview, said: str, *, as_json: bool) -> None:
-    from stepladder.cli.view import coloured, job_json
+def _tell(job: Job, said: str, *, as_json: bool) -> None:
+    from stepladder.cli.view import coloured
 
     if as_json:
-        say_json(job_json(job))
+        say_json(job)
         return
     console().print(f"job {job.id} {escape(said)}; it is {coloured(job.status)}")

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from uuid import UUID
 
-    from stepladder.models.reads import Overview, Reads
+    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings
 
 T = TypeVar("T")
@@ -32,9 +33,9 @@ class Desk:
     reads: Reads
     broker_url: str | None
 
-    async def job(self, job_id: UUID) -> Overview:
+    async def job(self, job_id: UUID) -> Job:
         """Raises ``BadInputError`` where there is none."""
-        found = await self.reads.overview(job_id)
+        found = await self.reads.job(job_id)
         if found is None:
             raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
         return found

@@ -48,7 +48,7 @@ def diff(
 async def _compare(desk: Desk, was: UUID, now: UUID) -> JobDifference:
     from stepladder.models.compare import compare
 
-    return await compare(desk.store.database, desk.reads, await desk.job(was), await desk.job(now))
+    return await compare(desk.reads, await desk.job(was), await desk.job(now))
 
 
 def print_diff(out: Console, found: JobDifference) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepladder.cli.output import escape, shorten
 from stepladder.schemas.event import EventKind
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
 
-    from stepladder.models.reads import EventRecord, Reads
-    from stepladder.schemas.event import Event
+    from stepladder.models.reads import Reads
+    from stepladder.schemas.history import Event
 
 POLL_S = 0.2
 CHUNK = 500
 
 
-async def follow(reads: Reads, job_id: UUID, after: int = 0) -> AsyncIterator[EventRecord | None]:
+async def follow(reads: Reads, job_id: UUID, after: int = 0) -> AsyncIterator[Event | None]:
     """The events behind ordinal ``after`` as they are written, until the job has ended.
 
     None whenever there was nothing new. Raises ``UnreachableError`` when the database breaks.
@@ -31,18 +31,11 @@ async def follow(reads: Reads, job_id: UUID, after: int = 0) -> AsyncIterator[Ev
         while records := await reads.events(job_id, after, CHUNK):
             for record in records:
                 yield record
-            after = records[-1].event.ordinal
+            after = records[-1].ordinal
         if progress is None or progress.final:
             return
         yield None
         await asyncio.sleep(POLL_S)
-
-
-def event_json(record: EventRecord) -> dict[str, Any]:
-    """An event in the words of the HTTP API."""
-    event = record.event
-    names = ("ordinal", "kind", "turn", "attempt", "data")
-    return {name: getattr(event, name) for name in names} | {"at": record.at}
 
 
 _QUIET = (EventKind.TURN_STARTED, EventKind.TURN_ACCEPTED, EventKind.TOOL_STARTED, EventKind.LIST_STARTED)

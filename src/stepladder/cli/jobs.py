@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stepladder.cli.desk import Desk
     from stepladder.models.listing import JobFilter
-    from stepladder.models.reads import JobPage
+    from stepladder.models.reads import FoundJobs
 
 MOST = 1000
 
@@ -68,7 +68,7 @@ def jobs(
     _show(page, as_json=as_json)
 
 
-async def _page(desk: Desk, wanted: JobFilter, limit: int, after: UUID | None) -> JobPage:
+async def _page(desk: Desk, wanted: JobFilter, limit: int, after: UUID | None) -> FoundJobs:
     """A job's place in the list never changes, so that its id is a cursor."""
     from stepladder.models.listing import Place
 
@@ -76,13 +76,13 @@ async def _page(desk: Desk, wanted: JobFilter, limit: int, after: UUID | None) -
     return await desk.reads.page(wanted, limit, place)
 
 
-def _show(page: JobPage, *, as_json: bool) -> None:
-    from stepladder.cli.view import job_json, jobs_table
+def _show(page: FoundJobs, *, as_json: bool) -> None:
+    from stepladder.cli.view import jobs_table
 
     following = None if page.following is None else page.following.job_id
     if as_json:
         looked = {} if page.looked_back_to is None else {"looked_back_to": page.looked_back_to}
-        say_json({"jobs": [job_json(job) for job in page.jobs], "next_cursor": following} | looked)
+        say_json({"jobs": page.jobs, "next_cursor": following} | looked)
         return
     told = console(error=True)
     if page.jobs:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
 
 SHOWN = 70  # characters of a change within a line
 SHOWN_REPLAYS = 10
@@ -29,10 +29,10 @@ class Line:
     """
 
     made: Mapping[str, Any]
-    replays: Sequence[Overview]
+    replays: Sequence[Job]
 
 
-def print_line_of_replays(out: Console, job: Overview, line: Line) -> None:
+def print_line_of_replays(out: Console, job: Job, line: Line) -> None:
     """Of which job it is a replay and how, and the jobs that were made from it, the newest of them."""
     if job.replay_of is not None:
         how = f": {line.made['mode']} from turn {line.made.get('from_turn')}" if "mode" in line.made else ""
@@ -45,13 +45,13 @@ def print_line_of_replays(out: Console, job: Overview, line: Line) -> None:
         out.print(f"  and by older ones: stepladder jobs --replay-of {job.id}")
 
 
-def _came(job: Overview) -> str:
+def _came(job: Job) -> str:
     colour = {JobStatus.SUCCEEDED: "green", JobStatus.FAILED: "red", JobStatus.CANCELLED: "red"}.get(job.status)
     why = "" if job.failure is None else f" {job.failure}"
     return f"[{colour or 'yellow'}]{job.status}[/]{why}"
 
 
-def print_onward(out: Console, job: Overview) -> None:
+def print_onward(out: Console, job: Job) -> None:
     """Why, and the command: of a job that failed or was cancelled. A command stays on one line, to be copied."""
     found = onward(job)
     if found is not None:
@@ -60,7 +60,7 @@ def print_onward(out: Console, job: Overview) -> None:
         out.print(f"  {command}")
 
 
-def onward(job: Overview) -> tuple[str, str] | None:
+def onward(job: Job) -> tuple[str, str] | None:
     """Why it can be gone on with, and by which command; None for a job that has not failed."""
     if job.status is JobStatus.CANCELLED:
         return "go on from where it was cancelled", _resume(job)
@@ -83,10 +83,10 @@ def onward(job: Overview) -> tuple[str, str] | None:
             assert_never(job.failure)
 
 
-def _resume(job: Overview) -> str:
+def _resume(job: Job) -> str:
     return f"stepladder replay {job.id} --mode resume"
 
 
-def _fork(job: Overview, change: str) -> str:
+def _fork(job: Job, change: str) -> str:
     turn = f" --from-turn {job.turn_count}" if job.turn_count > 0 else ""
     return f"stepladder replay {job.id} --mode fork{turn}{change}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,7 @@ from rich import markup
 from rich.console import Console
 
 from stepladder.schemas.errors import BadInputError, UnreachableError
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from stepladder.schemas.errors import StepladderError
@@ -58,16 +57,12 @@ def escape(text: str) -> str:
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON document on standard output; without ``indent`` it is one line."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_spelled)
+    text = json_text(value, indent=indent)
     try:
         text.encode(sys.stdout.encoding)
-    except UnicodeEncodeError:  # half of a surrogate pair, or a terminal of another alphabet
-        text = json.dumps(value, indent=indent, default=_spelled)
+    except UnicodeEncodeError:  # a terminal of another alphabet
+        text = json_text(value, indent=indent, ascii_only=True)
     print(text, flush=True)
-
-
-def _spelled(value: object) -> str:
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)
 
 
 def complain(error: StepladderError) -> Exit:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import JsonObject
+    from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.services.replays import Prepared, Replays, Wanted
     from stepladder.wiring.settings import Settings
@@ -103,16 +103,14 @@ def _only_judges(wanted: Wanted, document: str | None, *, wait: bool) -> None:
 
 def at_desk_begin(
     settings: Settings, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
-) -> tuple[Overview, Prepared | None]:
+) -> tuple[Job, Prepared | None]:
     """Writes the new job, or finds the one that was written under the key before."""
     from stepladder.cli.desk import at_desk
 
     return at_desk(settings, lambda desk: _begin(desk, kit, job_id, wanted, key))
 
 
-async def _begin(
-    desk: Desk, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
-) -> tuple[Overview, Prepared | None]:
+async def _begin(desk: Desk, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None) -> tuple[Job, Prepared | None]:
     from stepladder.cli.desk import PRINCIPAL
     from stepladder.models.records import KeyTaken, SubmissionKey, Submitted
     from stepladder.schemas.actor import LOCAL
@@ -170,8 +168,7 @@ def _taken(key: str) -> BadInputError:
     return BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
 
 
-def _say(settings: Settings, old: UUID, new: Overview, prepared: Prepared | None, *, wait: bool, as_json: bool) -> None:
-    from stepladder.cli.view import job_json
+def _say(settings: Settings, old: UUID, new: Job, prepared: Prepared | None, *, wait: bool, as_json: bool) -> None:
 
     if not as_json or wait:
         for line in _told(old, prepared):
@@ -181,7 +178,7 @@ def _say(settings: Settings, old: UUID, new: Overview, prepared: Prepared | None
 
         see_to_the_end(settings, new.id, as_json=as_json)
     if as_json:
-        say_json(job_json(new))
+        say_json(new)
         return
     console().print(str(new.id))
     console(error=True).print(f"watch it: stepladder watch {new.id}", style="dim")

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Overview
     from stepladder.models.records import Receipt
     from stepladder.models.retention import Ages, Removed
+    from stepladder.schemas.responses import Job
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
 AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then, as JSON")]
 
 
-def hold(job: Job, as_json: AsJson = False) -> None:
+def hold(job: JobId, as_json: AsJson = False) -> None:
     """Keep a job's raw answers and its history, however old they get."""
     from stepladder.cli.desk import PRINCIPAL
     from stepladder.models import retention
@@ -35,7 +35,7 @@ def hold(job: Job, as_json: AsJson = False) -> None:
     )
 
 
-def release(job: Job, as_json: AsJson = False) -> None:
+def release(job: JobId, as_json: AsJson = False) -> None:
     """Let a job's raw answers and its history go with age again."""
     from stepladder.models import retention
 
@@ -47,10 +47,10 @@ def release(job: Job, as_json: AsJson = False) -> None:
 
 def _change(job: str, ask: Callable[[Desk, UUID], Awaitable[Receipt]], done: str, *, as_json: bool) -> None:
     from stepladder.cli.desk import at_desk
-    from stepladder.cli.view import job_json, print_retention
+    from stepladder.cli.view import print_retention
     from stepladder.models.records import Receipt
 
-    async def change(desk: Desk) -> tuple[Overview, Receipt]:
+    async def change(desk: Desk) -> tuple[Job, Receipt]:
         await desk.job(job_id)
         receipt = await ask(desk, job_id)
         return await desk.job(job_id), receipt
@@ -58,7 +58,7 @@ def _change(job: str, ask: Callable[[Desk, UUID], Awaitable[Receipt]], done: str
     job_id = parse_job_id(job)
     now, receipt = at_desk(load_settings(), change)
     if as_json:
-        say_json(job_json(now))
+        say_json(now)
         return
     console().print(f"job {now.id} {done if receipt is Receipt.ACCEPTED else 'was so already'}")
     print_retention(console(), now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import typer
@@ -110,32 +110,32 @@ def _rate(drift: Drift, began: float) -> str:
 
 
 def _tell_one(job_id: UUID, found: tuple[Rejudged, ...], *, as_json: bool) -> int:
-    from stepladder.judge.revalidate import told
+    from stepladder.judge.revalidate import report_of
 
     changed = sum(one.changed for one in found)
     if as_json:
-        say_json({"attempts": [told(one) for one in found], "changed": changed})
+        say_json({"attempts": [report_of(one) for one in found], "changed": changed})
         return Exit.FAILED if changed else Exit.DONE
     out = console()
     for one in found:
-        place = f"turn {one.turn} {one.state}, attempt {one.attempt}"
+        place = escape(f"turn {one.turn} {one.state}, attempt {one.attempt}")
+        was = _word(one.was.outcome, one.was.cause)
         if one.now is None:
-            out.print(f"  {escape(place)}: {_word(told(one), 'was')}, not judged again ([dim]{one.why}[/])")
+            out.print(f"  {place}: {was}, not judged again ([dim]{one.why}[/])")
         elif one.changed:
-            out.print(f"  {escape(place)}: {_word(told(one), 'was')} -> [bold yellow]{_word(told(one), 'now')}[/]")
+            out.print(f"  {place}: {was} -> [bold yellow]{_word(one.now.outcome, one.now.cause)}[/]")
             for error in one.now.errors[:3] or one.was.errors[:3]:
                 text = f"{error.pointer or '/'}: {error.reason}"
                 out.print(f"      {escape(shorten(text, 90))}")
         else:
-            out.print(f"  {escape(place)}: {_word(told(one), 'was')}, as it was")
+            out.print(f"  {place}: {was}, as it was")
     said = "every verdict is as it was" if not changed else f"{changed} of {len(found)} verdicts are others now"
     out.print(f"job {job_id}: {said}")
     return Exit.FAILED if changed else Exit.DONE
 
 
-def _word(shown: Mapping[str, Any], when: str) -> str:
-    cause = shown[f"{when}_cause"]
-    return escape(shorten(f"{shown[when]} ({cause})" if cause else str(shown[when]), 44))
+def _word(outcome: str, cause: str | None) -> str:
+    return escape(shorten(f"{outcome} ({cause})" if cause else outcome, 44))
 
 
 def tell(out: Console, drift: Drift, seconds: float) -> None:
@@ -160,7 +160,7 @@ def tell(out: Console, drift: Drift, seconds: float) -> None:
         for one in drift.examples[change]:  # type: ignore[index] # as above
             place = f"turn {one['turn']} {shorten(one['state'], 20)}, attempt {one['attempt']}"
             out.print(f"  {one['job']} {escape(place)}")
-            out.print(f"    {_word(one, 'was')} -> {_word(one, 'now')}")
+            out.print(f"    {_word(one['was'], one['was_cause'])} -> {_word(one['now'], one['now_cause'])}")
             for error in (one.get("now_errors") or one.get("was_errors") or [])[:1]:
                 text = f"{error['pointer'] or '/'}: {error['reason']}"
                 out.print(f"    {escape(shorten(text, 90))}")

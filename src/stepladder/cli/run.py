@@ -44,11 +44,11 @@ def run(
         status = stack.enter_context(progress.status("starting"))
         url = stack.enter_context(servers.database(settings, status.update))
         engine_url = stack.enter_context(servers.engine(settings, status.update))
-        done, turns, awaited = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
+        done, turns = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
     if as_json:
-        say_json(view.as_json(done, turns, awaited))
+        say_json(view.as_json(done, turns))
     else:
-        view.print_job(console(), done, turns, awaited)
+        view.print_job(console(), done, turns)
     progress.print(f"look further: stepladder show {done.id} --raw", style="dim")
     if done.waiting_for == SETTLEMENT:
         progress.print(f"then go on: stepladder run --job {done.id}", style="dim")

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.progress import Progress
-    from stepladder.models.reads import Overview, TurnRecord
-    from stepladder.models.records import Unsettled
+    from stepladder.schemas.history import Turn
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.wiring.settings import Settings
     from stepladder.wiring.system import System
-    from stepladder.workflows.job import Wait
     from stepladder.workflows.machine import Machine
 
 
@@ -78,7 +77,7 @@ def _check_signals(machine: Machine, called: Sequence[Machine], answers: Mapping
 
 async def carry_out(
     settings: Settings, url: str, engine_url: str, order: Order, progress: Progress
-) -> tuple[Overview, tuple[TurnRecord, ...], Wait | Unsettled | None]:
+) -> tuple[Job, tuple[Turn, ...]]:
     key = settings.engine_api_key
     async with open_system(
         url,
@@ -96,10 +95,10 @@ async def carry_out(
         except asyncio.CancelledError:
             progress.say(f"job {job_id} is handed back; go on with: stepladder run --job {job_id}")
             raise
-        done = await system.reads.overview(job_id)
+        done = await system.reads.job(job_id)
         if done is None:
             raise LookupError(f"job {job_id} has vanished from the store")
-        return done, await system.reads.turns(job_id), await system.reads.awaited(job_id)
+        return done, await system.reads.turns(job_id)
 
 
 async def _job(system: System, order: Order) -> UUID:

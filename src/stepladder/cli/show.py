@@ -19,23 +19,18 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.children import ChildRecord
-    from stepladder.models.reads import AttemptRecord, EventRecord, Overview, TurnRecord
-    from stepladder.models.records import Unsettled
-    from stepladder.models.visits import Course
-    from stepladder.workflows.job import Wait
+    from stepladder.schemas.history import Attempt, Event, Timeline, Turn
+    from stepladder.schemas.responses import Job
 
 ATTEMPT_WANTS_TURN = "--attempt counts the attempts of one turn"
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    job: Overview
-    turns: list[TurnRecord]
-    awaited: Wait | Unsettled | None
-    children: tuple[ChildRecord, ...]
-    course: Course
-    events: tuple[EventRecord, ...]
+    job: Job
+    turns: list[Turn]
+    timeline: Timeline
+    events: tuple[Event, ...]
     line: Line
 
 
@@ -52,8 +47,8 @@ def show(
 ) -> None:
     """Show a job: its turns, their attempts, and what was wrong with each answer."""
     from stepladder.cli import view
-    from stepladder.cli.course import print_course, print_events, print_times
     from stepladder.cli.desk import at_desk
+    from stepladder.cli.timeline import print_events, print_timeline, print_times
 
     job_id = parse_job_id(job)
     if attempt is not None and turn is None:
@@ -66,9 +61,9 @@ def show(
         say_json(_as_json(found, events=events))
         return
     out = console()
-    view.print_job(out, found.job, found.turns, found.awaited, found.children, found.line, raw=raw)
+    view.print_job(out, found.job, found.turns, found.line, raw=raw)
     if turn is None:
-        print_course(out, found.course)
+        print_timeline(out, found.timeline)
         print_times(out, found.job.created_at, found.job.finished_at)
     if events:
         print_events(out, found.events)
@@ -76,37 +71,26 @@ def show(
 
 
 def _as_json(found: _Found, *, events: bool) -> dict[str, Any]:
-    from stepladder.api.course import course_json
     from stepladder.cli import view
-    from stepladder.cli.history import event_json
 
-    document = view.as_json(found.job, found.turns, found.awaited, found.children) | {
-        "visits": course_json(found.course),
-        "replays": [replay.id for replay in found.line.replays],
-    }
-    return document | ({"events": [event_json(record) for record in found.events]} if events else {})
+    document = view.as_json(found.job, found.turns) | {"visits": found.timeline}
+    return document | ({"events": found.events} if events else {})
 
 
 async def _found(desk: Desk, job_id: UUID, turn: int | None, attempt: int | None, *, events: bool) -> _Found:
-    from stepladder.models.visits import Visits
-
-    overview = await desk.job(job_id)
-    turns = _turns(await desk.reads.turns(job_id), overview, turn, attempt)
-    awaited, children = await desk.reads.awaited(job_id), await desk.reads.children(job_id)
-    course = await Visits(desk.store.database).course(job_id)
+    job = await desk.job(job_id)
+    turns = _turns(await desk.reads.turns(job_id), job, turn, attempt)
     history = await desk.reads.events(job_id) if events else ()
-    return _Found(overview, turns, awaited, children, course, history, await _line(desk, overview))
+    return _Found(job, turns, await desk.reads.timeline(job_id), history, await _line(desk, job))
 
 
-async def _line(desk: Desk, job: Overview) -> Line:
+async def _line(desk: Desk, job: Job) -> Line:
     first = await desk.reads.events(job.id, 0, 1) if job.replay_of is not None else ()
-    made = first[0].event.data if first and first[0].event.ordinal == 1 else {}
-    return Line(made, await desk.reads.overviews(await desk.reads.replays(job.id)))
+    made = first[0].data if first and first[0].ordinal == 1 else {}
+    return Line(made, await desk.reads.overviews(job.replays))
 
 
-def _turns(turns: tuple[TurnRecord, ...], job: Overview, turn: int | None, attempt: int | None) -> list[TurnRecord]:
-    from dataclasses import replace
-
+def _turns(turns: tuple[Turn, ...], job: Job, turn: int | None, attempt: int | None) -> list[Turn]:
     if turn is None:
         return list(turns)
     found = [one for one in turns if one.ordinal == turn]
@@ -118,7 +102,7 @@ def _turns(turns: tuple[TurnRecord, ...], job: Overview, turn: int | None, attem
     if not attempts:
         remedy = f"it has {len(found[0].attempts)}"
         raise BadInputError(f"turn {turn} of job {job.id} has no attempt {attempt}", remedy=remedy)
-    return [replace(found[0], attempts=attempts)]
+    return [found[0].model_copy(update={"attempts": attempts})]
 
 
 async def _request(desk: Desk, job_id: UUID, turn: int | None, attempt: int | None) -> bytes:
@@ -135,7 +119,7 @@ async def _request(desk: Desk, job_id: UUID, turn: int | None, attempt: int | No
     return encode(sent.body)
 
 
-def _last(turn: TurnRecord) -> AttemptRecord:
+def _last(turn: Turn) -> Attempt:
     if not turn.attempts:
         remedy = "it was taken over from another job: see replay_of" if turn.carried else "look again in a moment"
         raise BadInputError(f"turn {turn.ordinal} was never asked here", remedy=remedy)

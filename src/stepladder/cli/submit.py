@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.machine import Machine
 
@@ -116,9 +116,7 @@ def submit(
 
         see_to_the_end(settings, job.id, as_json=as_json)
     if as_json:
-        from stepladder.cli.view import job_json
-
-        say_json(job_json(job))
+        say_json(job)
         return
     console().print(str(job.id))
     console(error=True).print(f"watch it: stepladder watch {job.id}", style="dim")
@@ -129,7 +127,7 @@ def _is_document(word: str) -> bool:
     return word.endswith(SUFFIXES) or ":" in word or "/" in word or Path(word).is_file()
 
 
-async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted) -> Overview:
+async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted) -> Job:
     from stepladder.cli.desk import PRINCIPAL
     from stepladder.models.records import KeyTaken, NewJob, Retired, SubmissionKey
     from stepladder.schemas.canonical import content_hash

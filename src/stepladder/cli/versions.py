@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Published
     from stepladder.models.records import Receipt
+    from stepladder.schemas.published import WorkflowVersion
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="the workflow's name")]
 Version = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
@@ -68,7 +68,7 @@ def switch(name: str, version: int | None, turn: Callable[[Desk], Awaitable[Rece
     """Turns a switch, and tells how the versions that were meant stand then."""
     from stepladder.cli.desk import at_desk
 
-    async def turned(desk: Desk) -> tuple[Receipt, tuple[Published, ...]]:
+    async def turned(desk: Desk) -> tuple[Receipt, tuple[WorkflowVersion, ...]]:
         return await turn(desk), await desk.reads.workflows()
 
     receipt, published = at_desk(load_settings(), turned)
@@ -83,14 +83,14 @@ def switch(name: str, version: int | None, turn: Callable[[Desk], Awaitable[Rece
         console(error=True).print("it was so already", style="dim")
 
 
-def _missing(name: str, version: int | None, published: Sequence[Published]) -> str:
+def _missing(name: str, version: int | None, published: Sequence[WorkflowVersion]) -> str:
     versions = [str(one.version) for one in published if one.name == name]
     if version is None or not versions:
         return f"no workflow {name} is published"
     return f"workflow {name} has no version {version}; it has {', '.join(versions[-20:])}"
 
 
-def _say(versions: Sequence[Published]) -> None:
+def _say(versions: Sequence[WorkflowVersion]) -> None:
     for one in versions:
         paused = "" if one.paused_at is None else f", [yellow]paused[/] by {escape(one.paused_by or '')}"
         since = "" if one.paused_at is None else f" since {one.paused_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -98,8 +98,5 @@ def _say(versions: Sequence[Published]) -> None:
         console().print(f"{one.name} {one.version}: published {one.created_at:%Y-%m-%d}{retired}{paused}{since}")
 
 
-def _say_json(versions: Sequence[Published]) -> None:
-    from stepladder.api.views import version_json
-
-    listed: list[dict[str, Any]] = [version_json(one) for one in versions]
-    say_json({"workflows": listed})
+def _say_json(versions: Sequence[WorkflowVersion]) -> None:
+    say_json({"workflows": versions})

@@ -9,8 +9,6 @@ from rich.table import Table
 
 from stepladder.cli.onward import print_line_of_replays
 from stepladder.cli.output import escape, printable, shorten
-from stepladder.models.records import Unsettled
-from stepladder.workflows.job import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from stepladder.cli.onward import Line
-    from stepladder.models.children import ChildRecord
-    from stepladder.models.reads import AttemptRecord, Overview, TurnRecord
     from stepladder.schemas.degraded import Degraded
+    from stepladder.schemas.history import Attempt, Turn
+    from stepladder.schemas.responses import ChildJob, Job, OpenSettlement, OpenWait
 
 SHOWN_LOSSES = 10
 COLOURS = {"succeeded": "green", "valid": "green", "failed": "red", "cancelled": "red"}
@@ -33,10 +31,8 @@ def coloured(word: object) -> str:
 
 def print_job(
     out: Console,
-    job: Overview,
-    turns: Sequence[TurnRecord],
-    awaited: Wait | Unsettled | None = None,
-    children: Sequence[ChildRecord] = (),
+    job: Job,
+    turns: Sequence[Turn],
     line: Line | None = None,
     *,
     raw: bool = False,
@@ -54,13 +50,13 @@ def print_job(
     print_retention(out, job)
     if line is not None:
         print_line_of_replays(out, job, line)
-    if isinstance(awaited, Unsettled):
-        print_settlement(out, job, awaited)
-    elif awaited is not None:
-        print_wait(out, job, awaited)
+    if job.settlement is not None:
+        print_settlement(out, job, job.settlement)
+    if job.wait is not None:
+        print_wait(out, job, job.wait)
     if job.parent is not None:
         out.print(f"  called by job {job.parent}")
-    print_children(out, children)
+    print_children(out, job.children)
     table = turns_table(turns)
     if table.row_count:
         out.print(table, soft_wrap=False)
@@ -69,7 +65,7 @@ def print_job(
             print_rejection(out, turn, attempt)
             if raw and attempt.content is not None:
                 out.print(f"  turn {turn.ordinal}.{attempt.ordinal} answered:")
-                out.print(printable(attempt.content.decode(errors="replace")), markup=False)
+                out.print(printable(attempt.content), markup=False)
     for turn in turns:
         if turn.degraded is not None:
             print_degraded(out, f"turn {turn.ordinal} {turn.state}", turn.degraded)
@@ -79,7 +75,7 @@ def print_job(
     out.print(f"{job.turn_count} turns, {job.attempts} attempts, {job.tokens} tokens{cost}")
 
 
-def print_retention(out: Console, job: Overview) -> None:
+def print_retention(out: Console, job: Job) -> None:
     """What went with age, and whether anything may."""
     for what, gone in (("raw answers", job.raw_gone_at), ("history", job.events_gone_at)):
         if gone is not None:
@@ -88,7 +84,7 @@ def print_retention(out: Console, job: Overview) -> None:
         out.print(f"  is held by {escape(job.hold_by or '')}: nothing of it goes with age")
 
 
-def print_children(out: Console, children: Sequence[ChildRecord]) -> None:
+def print_children(out: Console, children: Sequence[ChildJob]) -> None:
     """The jobs that a job called, a line each, and the tokens that they took beside its own."""
     for child in children:
         why = child.failure or (f"for {child.waiting_for}" if child.waiting_for else "")
@@ -98,7 +94,7 @@ def print_children(out: Console, children: Sequence[ChildRecord]) -> None:
         out.print(f"  {sum(child.tokens for child in children)} tokens of jobs that it called")
 
 
-def print_end(out: Console, job: Overview) -> None:
+def print_end(out: Console, job: Job) -> None:
     """How a job ended, without its turns."""
     failure = "" if job.failure is None else f": {job.failure}, {escape(shorten(job.failure_detail or ''))}"
     out.print(f"job {job.id} {coloured(job.status)}{failure}")
@@ -119,7 +115,7 @@ def print_degraded(out: Console, where: str, kept: Degraded) -> None:
     out.print("    kept: " + escape(json.dumps(kept.value, ensure_ascii=False)))
 
 
-def print_wait(out: Console, job: Overview, wait: Wait) -> None:
+def print_wait(out: Console, job: Job, wait: OpenWait) -> None:
     """What somebody has to decide about, and the command by which it is decided."""
     if wait.show is not None:
         out.print(f"  shows {escape(json.dumps(wait.show, ensure_ascii=False))}")
@@ -127,7 +123,7 @@ def print_wait(out: Console, job: Overview, wait: Wait) -> None:
         out.print(f"  would run in state {escape(state)}: {escape(json.dumps(call, ensure_ascii=False))}")
     if wait.until is not None:
         out.print(f"  until {wait.until:%Y-%m-%d %H:%M:%S} UTC")
-    if wait.by_other:
+    if wait.by == "other":
         out.print(f"  to be sent by somebody other than {escape(job.principal)}, whose job it is")
     if wait.scopes:
         out.print(f"  its sender needs {escape(', '.join(wait.scopes))}")
@@ -136,15 +132,15 @@ def print_wait(out: Console, job: Overview, wait: Wait) -> None:
     out.print(f"  stepladder signal {job.id} {escape(wait.signal)} --data '{escape(payload)}'")
 
 
-def print_settlement(out: Console, job: Overview, found: Unsettled) -> None:
+def print_settlement(out: Console, job: Job, call: OpenSettlement) -> None:
     """Of which call nobody knows whether it took effect, and the commands by which that is said."""
-    call, said = found.call, found.said
+    said = call.said
     if job.cancel_requested:
         out.print("  it ends once it is settled, as somebody asked for its end")
     since = f"{call.opened_at:%Y-%m-%d %H:%M:%S} UTC"
     out.print(f"  tool {escape(call.tool)} was begun at {since}, and may have taken effect")
-    if call.error is not None:
-        out.print(f"  why nobody knows: {escape(call.error.message)} ({escape(call.error.kind)})")
+    if call.reason is not None:
+        out.print(f"  why nobody knows: {escape(call.reason.message)} ({escape(call.reason.kind)})")
     out.print(f"  arguments {escape(json.dumps(call.arguments, ensure_ascii=False))}")
     out.print(f"  idempotency key {escape(call.key)}")
     if said is not None:
@@ -155,7 +151,7 @@ def print_settlement(out: Console, job: Overview, found: Unsettled) -> None:
     out.print(f"  stepladder settle {job.id} --not-done")
 
 
-def turns_table(turns: Sequence[TurnRecord]) -> Table:
+def turns_table(turns: Sequence[Turn]) -> Table:
     """One row an attempt, or a turn that was taken over, within a hundred columns."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for name in ("turn", "state", "try", "outcome", "cause", "T P S R", "tokens", "ms"):
@@ -182,7 +178,7 @@ def turns_table(turns: Sequence[TurnRecord]) -> Table:
     return table
 
 
-def print_rejection(out: Console, turn: TurnRecord, attempt: AttemptRecord) -> None:
+def print_rejection(out: Console, turn: Turn, attempt: Attempt) -> None:
     for error in attempt.errors:
         where = f"turn {turn.ordinal}.{attempt.ordinal} {attempt.outcome}"
         source = f" by {error.source}" if error.source else ""
@@ -190,7 +186,7 @@ def print_rejection(out: Console, turn: TurnRecord, attempt: AttemptRecord) -> N
         out.print(f"  {escape(text)}")
 
 
-def rungs(attempt: AttemptRecord) -> str:
+def rungs(attempt: Attempt) -> str:
     """The four rungs as one mark each: passed, failed, not reached."""
     if attempt.rungs is None:
         return ""
@@ -199,12 +195,12 @@ def rungs(attempt: AttemptRecord) -> str:
     return " ".join(marks[state.value] for state in states)
 
 
-def answer(attempt: AttemptRecord) -> str:
-    text = "" if attempt.content is None else " ".join(attempt.content.decode(errors="replace").split())
+def answer(attempt: Attempt) -> str:
+    text = "" if attempt.content is None else " ".join(attempt.content.split())
     return shorten(text, 200)
 
 
-def jobs_table(jobs: Sequence[Overview]) -> Table:
+def jobs_table(jobs: Sequence[Job]) -> Table:
     """One row a job, within a hundred columns."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for name in ("id", "created (UTC)", "status", "turns"):
@@ -223,7 +219,7 @@ def jobs_table(jobs: Sequence[Overview]) -> Table:
     return table
 
 
-def _where(job: Overview) -> str:
+def _where(job: Job) -> str:
     """Why it failed, what it waits for, or the state that it is in."""
     if job.failure is not None:
         return job.failure
@@ -232,54 +228,6 @@ def _where(job: Overview) -> str:
     return "" if job.status.final else job.state or ""
 
 
-def as_json(
-    job: Overview,
-    turns: Sequence[TurnRecord],
-    awaited: Wait | Unsettled | None = None,
-    children: Sequence[ChildRecord] = (),
-) -> dict[str, Any]:
+def as_json(job: Job, turns: Sequence[Turn]) -> dict[str, Any]:
     """The same as one JSON document, in the words of the HTTP API."""
-    from stepladder.api.views import settlement_json, wait_json
-
-    open_ = {
-        "wait": wait_json(awaited) if isinstance(awaited, Wait) else None,
-        "settlement": settlement_json(job, awaited) if isinstance(awaited, Unsettled) else None,
-    }
-    called = [child.as_json() for child in children]
-    return job_json(job) | open_ | {"children": called, "turns": [turn_json(turn) for turn in turns]}
-
-
-def job_json(job: Overview) -> dict[str, Any]:
-    names = (
-        "id", "workflow", "version", "status", "state", "waiting_for", "failure", "failure_detail", "input", "result",
-        "turn_count", "attempts", "tokens", "priority", "metadata", "created_at", "started_at", "finished_at",
-        "deadline_at", "replay_of", "variant", "bulk", "parent", "cancel_requested", "workflow_paused", "principal",
-        "cost", "currency", "hold_at", "hold_by", "raw_gone_at", "events_gone_at",
-    )  # fmt: skip
-    kept = None if job.degraded is None else {state: one.as_json() for state, one in job.degraded.items()}
-    return {name: getattr(job, name) for name in names} | {"degraded": kept}
-
-
-def turn_json(turn: TurnRecord) -> dict[str, Any]:
-    names = ("ordinal", "state", "outcome", "action", "output", "carried")
-    attempts = [attempt_json(attempt) for attempt in turn.attempts]
-    degraded = None if turn.degraded is None else turn.degraded.as_json()
-    return {name: getattr(turn, name) for name in names} | {"degraded": degraded, "attempts": attempts}
-
-
-def attempt_json(attempt: AttemptRecord) -> dict[str, Any]:
-    names = (
-        "id", "ordinal", "outcome", "cause", "finish_reason", "http_status", "ttft_ms", "tpot_ms", "duration_ms",
-        "max_completion_tokens", "sampling", "schema_hash", "request_id", "started_at", "arrived_at", "cost",
-    )  # fmt: skip
-    rungs, usage = attempt.rungs, attempt.usage
-    errors = [{"pointer": error.pointer, "reason": error.reason, "source": error.source} for error in attempt.errors]
-    engine = {"model": attempt.model, "version": attempt.engine_version, "backend": attempt.grammar_backend}
-    return {name: getattr(attempt, name) for name in names} | {
-        "rungs": None if rungs is None else {name: getattr(rungs, name) for name in rungs.__slots__},
-        "errors": errors,
-        "usage": None
-        if usage is None
-        else {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens},
-        "engine": engine,
-    }
+    return {**dict(job), "turns": turns}

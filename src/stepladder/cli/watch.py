@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from stepladder.cli.desk import Desk
-    from stepladder.models.reads import Overview, TurnRecord
+    from stepladder.schemas.history import Turn
+    from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings
 
 
@@ -46,7 +47,7 @@ def see_to_the_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoRetu
     from stepladder.cli.view import as_json as document
     from stepladder.cli.view import print_job
 
-    async def see(desk: Desk) -> tuple[Overview, tuple[TurnRecord, ...]]:
+    async def see(desk: Desk) -> tuple[Job, tuple[Turn, ...]]:
         done = await _lines(desk, job_id, 0, error=True)
         return done, await desk.reads.turns(job_id)
 
@@ -59,19 +60,19 @@ def see_to_the_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoRetu
     raise typer.Exit(_code(done))
 
 
-async def _events(desk: Desk, job_id: UUID, after: int) -> Overview:
-    from stepladder.cli.history import event_json, follow
+async def _events(desk: Desk, job_id: UUID, after: int) -> Job:
+    from stepladder.cli.history import follow
 
     await desk.job(job_id)
     async for record in follow(desk.reads, job_id, after):
         if record is not None:
-            say_json(event_json(record), indent=None)
+            say_json(record, indent=None)
     return await desk.job(job_id)
 
 
-async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -> Overview:
-    from stepladder.cli.course import print_line
+async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -> Job:
     from stepladder.cli.history import busy_with, follow, line_of
+    from stepladder.cli.timeline import print_line
 
     job = await desk.job(job_id)
     out = console(error=error)  # one console for the lines and for the line that moves
@@ -80,24 +81,24 @@ async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -
     with out.status("looking") as status:
         async for record in follow(desk.reads, job_id, after):
             last = record or last
-            if record is not None and (line := line_of(record.event)) is not None:
+            if record is not None and (line := line_of(record)) is not None:
                 print_line(out, f"[dim]{record.at:%H:%M:%S}[/]", line)
-            if record is not None and record.event.kind is EventKind.SETTLEMENT_NEEDED:
+            if record is not None and record.kind is EventKind.SETTLEMENT_NEEDED:
                 await _tell_settlement(desk, job, out)
             if last is not None:
                 since = (datetime.now(UTC) - last.at).total_seconds()
-                status.update(busy_with(last.event, since) or str(status.status))
+                status.update(busy_with(last, since) or str(status.status))
     return await desk.job(job_id)
 
 
-async def _tell_settlement(desk: Desk, job: Overview, out: Console) -> None:
+async def _tell_settlement(desk: Desk, job: Job, out: Console) -> None:
     """What is to be settled, unless that is long ago."""
     from stepladder.cli.view import print_settlement
 
-    found = await desk.reads.unsettled(job.id)
-    if found is not None:
-        print_settlement(out, await desk.job(job.id), found)
+    now = await desk.job(job.id)
+    if now.settlement is not None:
+        print_settlement(out, now, now.settlement)
 
 
-def _code(job: Overview) -> Exit:
+def _code(job: Job) -> Exit:
     return Exit.DONE if job.status == "succeeded" else Exit.FAILED

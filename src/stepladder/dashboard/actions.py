@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from stepladder.api.access import Principal
     from stepladder.dashboard.desk import Desk
-    from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job
 
 
 async def cancel(request: Request) -> Response:
@@ -94,7 +94,7 @@ def _said(form: Mapping[str, str], by: str) -> Settled | str:
             return "Press one of the two buttons; nothing was sent."
 
 
-async def _settled(desk: Desk, job: Overview, key: str | None, said: Settled) -> str | None:
+async def _settled(desk: Desk, job: Job, key: str | None, said: Settled) -> str | None:
     """None where it is kept, or was already; else why it is not."""
     parts = desk.parts
     try:
@@ -115,7 +115,7 @@ async def _settled(desk: Desk, job: Overview, key: str | None, said: Settled) ->
     return None
 
 
-async def _done(request: Request, job: Overview, receipt: Receipt) -> Response:
+async def _done(request: Request, job: Job, receipt: Receipt) -> Response:
     if receipt in (Receipt.FINAL, Receipt.UNKNOWN):
         now = await job_of(request)
         said = f"is {now.status}" if now.status.final else "is being cancelled"
@@ -139,7 +139,7 @@ def _payload(form: Mapping[str, str]) -> dict[str, Json] | str:
 
 
 async def _mistake(
-    desk: Desk, job: Overview, form: Mapping[str, str], payload: dict[str, Json], sender: Principal
+    desk: Desk, job: Job, form: Mapping[str, str], payload: dict[str, Json], sender: Principal
 ) -> str | Forbidden | None:
     if job.status.final or job.waiting_for is None or job.waiting_for != form.get("name"):
         return "The job does not wait for this signal any more; this is how it stands now. Nothing was sent."

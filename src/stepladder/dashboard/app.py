@@ -18,7 +18,6 @@ from stepladder.dashboard.desk import Counts, Desk, Guest
 from stepladder.dashboard.render import HEADERS, assets, page
 from stepladder.dashboard.sessions import AT_HOME, COOKIE, Sessions
 from stepladder.models.counts import Tallies
-from stepladder.models.visits import Visits
 from stepladder.schemas.errors import StepladderError
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def make_dashboard(parts: Parts, database: Database, *, secret: bytes | None = N
     and processes beside each other do not know each other's cookies.
     """
     sessions = Sessions(secrets.token_bytes(32) if secret is None else secret)
-    return _Dashboard(Desk(parts, Visits(database), Counts(Tallies(database)), sessions))
+    return _Dashboard(Desk(parts, Counts(Tallies(database)), sessions))
 
 
 async def _static(request: Request) -> Response:

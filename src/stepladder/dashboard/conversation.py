@@ -12,10 +12,8 @@ from stepladder.validation.parse import Parsed, parse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepladder.models.children import ChildRecord
-    from stepladder.models.reads import AttemptRecord, TurnRecord
-    from stepladder.models.visits import Course
-    from stepladder.workflows.job import ChildCall, ToolCall, Wait
+    from stepladder.schemas.history import Attempt, CallVisit, Timeline, ToolVisit, Turn, WaitVisit
+    from stepladder.schemas.responses import ChildJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Try:
     answer stopped being what was asked for.
     """
 
-    record: AttemptRecord
+    record: Attempt
     text: tuple[Piece, ...] | None
     parsed: tuple[Piece, ...] | None
     offset: int | None = None
@@ -44,7 +42,7 @@ class Asked:
     """A turn."""
 
     visit: int
-    turn: TurnRecord
+    turn: Turn
     tries: tuple[Try, ...]
     kind: str = "turn"
 
@@ -54,7 +52,7 @@ class Ran:
     """A tool's run."""
 
     visit: int
-    call: ToolCall
+    call: ToolVisit
     kind: str = "tool"
 
 
@@ -63,7 +61,7 @@ class Waited:
     """A wait for a signal."""
 
     visit: int
-    wait: Wait
+    wait: WaitVisit
     kind: str = "wait"
 
 
@@ -72,37 +70,39 @@ class Called:
     """A call of other jobs, and how those stand."""
 
     visit: int
-    call: ChildCall
-    children: tuple[ChildRecord, ...]
+    call: CallVisit
+    children: tuple[ChildJob, ...]
     kind: str = "call"
 
 
 Shown: TypeAlias = Asked | Ran | Waited | Called
 
 
-def conversation(turns: Sequence[TurnRecord], course: Course, children: Sequence[ChildRecord] = ()) -> list[Shown]:
+def conversation(turns: Sequence[Turn], timeline: Timeline, children: Sequence[ChildJob] = ()) -> list[Shown]:
     """All visits, oldest first. A turn that was opened while these were read comes last."""
-    last = len(turns) + len(course.calls) + len(course.waits) + len(course.child_calls)
+    last = len(turns) + len(timeline.tools) + len(timeline.waits) + len(timeline.calls)
     shown: list[Shown] = [
-        Asked(course.turn_visits.get(turn.ordinal, last), turn, tuple(map(_try, turn.attempts))) for turn in turns
+        Asked(timeline.turns.get(turn.ordinal, last), turn, tuple(map(_try, turn.attempts))) for turn in turns
     ]
-    shown += [Ran(call.visit, call) for call in course.calls]
-    shown += [Waited(wait.visit, wait) for wait in course.waits]
+    shown += [Ran(call.visit, call) for call in timeline.tools]
+    shown += [Waited(wait.visit, wait) for wait in timeline.waits]
     shown += [
         Called(call.visit, call, tuple(child for child in children if child.visit == call.visit))
-        for call in course.child_calls
+        for call in timeline.calls
     ]
     return sorted(shown, key=lambda one: one.visit)
 
 
-def _try(record: AttemptRecord) -> Try:
-    if record.content is None:
+def _try(record: Attempt) -> Try:
+    if record.content_bytes is None:
         return Try(record, None, None)
-    text = record.content.decode("utf-8", "replace")
-    stopped = offset_of(record.content, record.outcome)
+    text = record.content_bytes.decode("utf-8", "replace")
+    stopped = offset_of(record.content_bytes, record.outcome)
     if stopped is not None:
         return Try(record, tuple(marked_text(text, *stopped)), None, stopped[0])
-    parsed = parse(record.content) if record.rungs is not None and record.rungs.parse is RungState.PASSED else None
+    parsed = (
+        parse(record.content_bytes) if record.rungs is not None and record.rungs.parse is RungState.PASSED else None
+    )
     if not isinstance(parsed, Parsed):
         return Try(record, (Piece(text),), None)
     wrong = [(error.pointer, error.reason) for error in (*record.errors, *record.observed)]

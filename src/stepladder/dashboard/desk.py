@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from stepladder.api.parts import Parts
     from stepladder.dashboard.sessions import Session, Sessions
     from stepladder.models.counts import Tallies, Tally
-    from stepladder.models.reads import Overview
-    from stepladder.models.visits import Visits
+    from stepladder.schemas.responses import Job
 
 FRESH_S = 1.0
 """However many look, the jobs are counted once in this time."""
@@ -81,7 +80,6 @@ class Desk:
     """Everything that a page may use. One for each dashboard."""
 
     parts: Parts
-    visits: Visits
     counts: Counts
     sessions: Sessions
     figures: Fresh = field(default_factory=lambda: Fresh(FIGURES_S))
@@ -139,11 +137,11 @@ def form_of(request: Request) -> Mapping[str, str]:
     return form
 
 
-async def job_of(request: Request) -> Overview:
+async def job_of(request: Request) -> Job:
     """The job that the path names. Raises ``ProblemError`` where there is none."""
     text = request.path_params["job_id"]
     try:
-        found = await desk_of(request).parts.reads.overview(UUID(text))
+        found = await desk_of(request).parts.reads.job(UUID(text))
     except ValueError:
         found = None
     if found is None:

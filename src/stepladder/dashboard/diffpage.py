@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
 
 SHOWN_CHANGES = 50  # of one value
 
@@ -23,11 +23,11 @@ async def show_diff(request: Request) -> Response:
     """In what the other job came out otherwise, visit by visit."""
     parts = desk_of(request).parts
     job, other = await job_of(request), await _other(request)
-    found = await compare(parts.store.database, parts.reads, job, other)
+    found = await compare(parts.reads, job, other)
     return page(request, "diff.html", diff=found, shown=SHOWN_CHANGES)
 
 
-async def _other(request: Request) -> Overview:
+async def _other(request: Request) -> Job:
     text = request.path_params["other"]
     try:
         found = await desk_of(request).parts.reads.overview(UUID(text))

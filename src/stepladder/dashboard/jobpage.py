@@ -21,7 +21,7 @@ from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.event_text import event_text
 from stepladder.schemas.finding import BadDocumentError
-from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
+from stepladder.schemas.job import Failure, JobStatus
 from stepladder.workflows.machine import TIMEOUT, WaitState
 from stepladder.workflows.waits import forbids
 
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from stepladder.dashboard.conversation import Shown
     from stepladder.dashboard.desk import Desk
     from stepladder.dashboard.graph import Graph
-    from stepladder.models.reads import EventRecord, Overview, Progress
+    from stepladder.models.reads import Progress
+    from stepladder.schemas.history import Event
+    from stepladder.schemas.responses import Job
     from stepladder.workflows.job import Wait
 
 log = structlog.get_logger("stepladder.dashboard")
@@ -51,15 +53,15 @@ async def show_part(request: Request) -> Response:
     return page(request, "job_live.html", **await values(request, await job_of(request)))
 
 
-async def values(request: Request, job: Overview) -> dict[str, Any]:
+async def values(request: Request, job: Job) -> dict[str, Any]:
     """What the templates of a job show."""
     desk = desk_of(request)
     reads = desk.parts.reads
     events = await reads.events(job.id, max(0, job.event_count - SHOWN_EVENTS))
-    turns, course = await reads.turns(job.id), await desk.visits.course(job.id)
-    visits = conversation(turns, course, await reads.children(job.id) if course.child_calls else ())
-    replays = await reads.overviews(await reads.replays(job.id))
-    wait = next((wait for wait in reversed(course.waits) if wait.closed_at is None), None)
+    turns, timeline = await reads.turns(job.id), await reads.timeline(job.id)
+    visits = conversation(turns, timeline, job.children or ())
+    replays = await reads.overviews(job.replays)
+    wait = await reads.open_wait(job.id) if job.wait is not None else None
     return {
         "job": job,
         "events": events,
@@ -70,18 +72,18 @@ async def values(request: Request, job: Overview) -> dict[str, Any]:
         "resumable": job.status in (JobStatus.FAILED, JobStatus.CANCELLED) and job.failure is not Failure.REJECTED,
         "refused": [],
         "remedy": None if job.failure is None else words.remedy(job.failure),
-        "doing": words.doing(job, events[-1].event if events else None),
+        "doing": words.doing(job, events[-1] if events else None),
         "event_text": event_text,
         "wait": wait,
         "forbidden": None if wait is None else forbids(wait, guest_of(request).principal, job.principal),
         "signal": None if wait is None or job.status.final else await _signal(desk, job, wait, _key(wait, events)),
-        "settlement": await reads.unsettled(job.id) if job.waiting_for == SETTLEMENT else None,
+        "settlement": job.settlement,
         "mistakes": [],
         "typed": {},
     }
 
 
-async def _graph(desk: Desk, job: Overview, visits: Sequence[Shown]) -> Graph | None:
+async def _graph(desk: Desk, job: Job, visits: Sequence[Shown]) -> Graph | None:
     """None without the tools that the workflow names."""
     try:
         machine = await desk.parts.machines.get(job.workflow, job.version, job.variant)
@@ -98,14 +100,14 @@ async def choose_other(request: Request) -> Response:
     return RedirectResponse(f"/jobs/{job.id}/diff/{quote(other[:100], safe='')}", 303)
 
 
-def _key(wait: Wait, events: Sequence[EventRecord]) -> UUID:
+def _key(wait: Wait, events: Sequence[Event]) -> UUID:
     """The id of the next signal from this page: the same for each rendering, so that a second click sends nothing new,
     and another one after a signal was refused."""
-    refused = sum(record.event.kind is EventKind.SIGNAL_REFUSED for record in events)
+    refused = sum(event.kind is EventKind.SIGNAL_REFUSED for event in events)
     return uuid5(wait.wait_id, str(refused))
 
 
-async def _signal(desk: Desk, job: Overview, wait: Wait, key: UUID) -> dict[str, Any]:
+async def _signal(desk: Desk, job: Job, wait: Wait, key: UUID) -> dict[str, Any]:
     """What a form for the open wait's signal asks for. Without the tools that the workflow names, it asks for JSON."""
     form: dict[str, Any] = {"actions": [], "schema": None, "key": str(key)}
     try:

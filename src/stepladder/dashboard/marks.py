@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepladder.models.rows import json_text
+from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.parse import NotJson, parse

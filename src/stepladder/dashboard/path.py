@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepladder.dashboard.conversation import Shown
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
 
 
-def way_of(job: Overview, shown: Sequence[Shown]) -> Way:
+def way_of(job: Job, shown: Sequence[Shown]) -> Way:
     """Each visit with where it led: to the next one, or to where the job stands now."""
     states = [_state(one) for one in shown]
     targets: list[str | None] = [target for _, target in pairwise(states)]
@@ -58,7 +58,7 @@ def _word(one: Shown) -> str | None:
             return one.wait.action
 
 
-def _denied(job: Overview, shown: Sequence[Shown]) -> str | None:
+def _denied(job: Job, shown: Sequence[Shown]) -> str | None:
     """The action for which there was no edge."""
     if job.failure is not Failure.TRANSITION_DENIED or not shown or not isinstance(shown[-1], Asked):
         return None

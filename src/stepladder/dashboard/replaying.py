@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from stepladder.models.reads import Overview
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.schemas.responses import Job
 
 MODES = {mode.value: mode for mode in Mode}
 
@@ -45,7 +45,7 @@ async def replay(request: Request) -> Response:
     return await _run_again(request, job, wanted)
 
 
-async def _run_again(request: Request, job: Overview, wanted: Wanted) -> Response:
+async def _run_again(request: Request, job: Job, wanted: Wanted) -> Response:
     parts, principal = desk_of(request).parts, guest_of(request).principal
     body: JsonObject = {"mode": wanted.mode.value, "from_turn": wanted.from_turn, "set": wanted.changes}
     # The page's own id, so that a second click makes no second job, and what was mended meanwhile makes one.
@@ -71,7 +71,7 @@ async def _run_again(request: Request, job: Overview, wanted: Wanted) -> Respons
     return RedirectResponse(f"/jobs/{done.job_ids[0]}", 303)
 
 
-async def _judged_again(request: Request, job: Overview, wanted: Wanted) -> Response:
+async def _judged_again(request: Request, job: Job, wanted: Wanted) -> Response:
     try:
         found = await desk_of(request).parts.replays.revalidated(job.id, wanted.changes)
     except BadDocumentError as error:
@@ -81,7 +81,7 @@ async def _judged_again(request: Request, job: Overview, wanted: Wanted) -> Resp
     return page(request, "judged.html", job=job, changes=dict(wanted.changes), judged=found or ())
 
 
-async def _told(request: Request, job: Overview, mistakes: Sequence[str]) -> Response:
+async def _told(request: Request, job: Job, mistakes: Sequence[str]) -> Response:
     shown: dict[str, Any] = await values(request, job) | {"refused": mistakes, "typed": dict(form_of(request))}
     return page(request, "job.html", 422, **shown)
 

@@ -8,8 +8,8 @@ from stepladder.schemas.event_text import event_text
 from stepladder.schemas.job import CHILDREN, SETTLEMENT, Failure, JobStatus
 
 if TYPE_CHECKING:
-    from stepladder.models.reads import Overview
-    from stepladder.schemas.event import Event
+    from stepladder.schemas.history import Event
+    from stepladder.schemas.responses import Job
 
 MARKS = {
     "succeeded": "✓", "valid": "✓", "passed": "✓", "failed": "✗", "cancelled": "⊘", "running": "▶", "queued": "…",
@@ -62,7 +62,7 @@ def remedy(failure: Failure) -> str:
             assert_never(failure)
 
 
-def doing(job: Overview, last: Event | None) -> str:
+def doing(job: Job, last: Event | None) -> str:
     """What a job is busy with, in a line."""
     if job.workflow_paused:
         return f"Its workflow is paused: nobody goes on with it until {job.workflow} is unpaused."

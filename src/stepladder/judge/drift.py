@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
-from stepladder.judge.revalidate import Change, told
+from stepladder.judge.revalidate import Change, report_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Drift:
             self.changed[change] += 1
             self.moves[_word(one.was.outcome, one.was.cause), _word(one.now.outcome, one.now.cause)] += 1
             if len(self.examples[change]) < MOST_EXAMPLES:
-                self.examples[change].append({"job": str(job_id)} | told(one))
+                self.examples[change].append({"job": str(job_id)} | report_of(one).model_dump(exclude_unset=True))
         for change in seen:
             self.jobs[change].append(job_id)
 

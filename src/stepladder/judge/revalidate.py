@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stepladder.schemas.canonical import exact_hash
+from stepladder.schemas.replay import JudgedAgain
 from stepladder.workflows.job import Turn
 from stepladder.workflows.judging import judged
 from stepladder.workflows.machine import AskState
@@ -112,25 +113,20 @@ def _places(violations: Iterable[Violation]) -> list[tuple[str, str]]:
     return [(one.pointer, one.source) for one in violations]
 
 
-def told(rejudged: Rejudged) -> dict[str, Any]:
-    """One attempt judged again, as the API and the command line tell it."""
-    was, now = rejudged.was, rejudged.now
-    shown: dict[str, Any] = {
-        "id": str(rejudged.id),
-        "turn": rejudged.turn,
-        "attempt": rejudged.attempt,
-        "state": rejudged.state,
-        "was": was.outcome.value,
-        "now": None if now is None else now.outcome.value,
-        "was_cause": was.cause,
-        "now_cause": None if now is None else now.cause,
-        "changed": rejudged.changed,
-        "unjudged": None if rejudged.why is None else rejudged.why.value,
-    }
-    if now is not None and rejudged.changed:
-        shown |= {"was_errors": _errors(was.errors), "now_errors": _errors(now.errors)}
-    return shown
-
-
-def _errors(violations: tuple[Violation, ...]) -> list[dict[str, str]]:
-    return [{"pointer": one.pointer, "reason": one.reason, "source": one.source} for one in violations]
+def report_of(one: Rejudged) -> JudgedAgain:
+    """In the words of the HTTP API."""
+    was, now = one.was, one.now
+    errors = {"was_errors": was.errors, "now_errors": now.errors} if now is not None and one.changed else {}
+    return JudgedAgain(
+        id=one.id,
+        turn=one.turn,
+        attempt=one.attempt,
+        state=one.state,
+        was=was.outcome,
+        now=None if now is None else now.outcome,
+        was_cause=was.cause,
+        now_cause=None if now is None else now.cause,
+        changed=one.changed,
+        unjudged=one.why,
+        **errors,
+    )

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
-    from stepladder.models.reads import Overview, Reads
+    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
     from stepladder.runner.runner import Runner, Slice
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job
 
 POLL_S = 0.2  # how long a job that rests or is in other hands is left before it is looked at again
 
@@ -79,7 +80,7 @@ class Driver:
             if ended.end is not SliceEnd.WAITING:
                 await asyncio.sleep(POLL_S)
 
-    async def _answer(self, job: Overview) -> bool:
+    async def _answer(self, job: Job) -> bool:
         """Whether a signal for the open wait is there: one that came, or one of ``answers`` that is sent now."""
         inbox = await self._store.pending_signals(job.id)
         if any(signal.name == job.waiting_for for signal in inbox.signals):
@@ -88,7 +89,7 @@ class Driver:
         if not payloads:
             return False
         payload = payloads.pop(0)
-        started = [e.event for e in await self._reads.events(job.id) if e.event.kind is EventKind.WAIT_STARTED]
+        started = [event for event in await self._reads.events(job.id) if event.kind is EventKind.WAIT_STARTED]
         if isinstance(payload, Mapping) and started:
             payload = {"wait_id": started[-1].data["wait_id"], **payload}
         await self._store.signal(job.id, uuid7(), str(job.waiting_for), payload, self._sender)

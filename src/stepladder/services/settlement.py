@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.models.records import Settling
-from stepladder.models.rows import json_text
 from stepladder.runner.tools import MAX_RESULT_BYTES, breaks
 from stepladder.schemas.answer import Violation
 from stepladder.schemas.job import CHILDREN, SETTLEMENT, JobStatus
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
-    from stepladder.models.reads import Overview, Reads
-    from stepladder.models.records import Unsettled
+    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
     from stepladder.runner.machines import Machines
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job, OpenSettlement
     from stepladder.workflows.job import ToolCall
     from stepladder.workflows.machine import Machine
     from stepladder.workflows.step import Settled
@@ -39,7 +39,7 @@ class NotKept:
 
 
 async def settle(
-    store: Store, reads: Reads, machines: Machines, job: Overview, said: Settled, key: str | None = None
+    store: Store, reads: Reads, machines: Machines, job: Job, said: Settled, key: str | None = None
 ) -> Settling | Misfit | NotKept:
     """Keeps what a person says of the call that the job waits for: ``ACCEPTED``, or ``DUPLICATE`` if that is known.
 
@@ -47,15 +47,15 @@ async def settle(
     a result and this process lacks the tools of the workflow, by which it is checked.
     """
     found = await reads.unsettled(job.id)
-    if found is None or key not in (None, found.call.key):
+    if found is None or key not in (None, found.key):
         settling = await store.settled_before(job.id, said, key)
     else:
         if said.done:
             machine = await machines.get(job.workflow, job.version, job.variant)
-            broken = misfits(machine, found.call, said.result)
+            broken = misfits(machine, found, said.result)
             if broken:
-                return Misfit(found.call.tool, broken)
-        settling = await store.settle(job.id, found.call.key, said)
+                return Misfit(found.tool, broken)
+        settling = await store.settle(job.id, found.key, said)
     match settling:
         case Settling.ACCEPTED | Settling.DUPLICATE:
             return settling
@@ -65,7 +65,7 @@ async def settle(
             return NotKept(settling, _standing(job, found, key))
 
 
-def misfits(machine: Machine, call: ToolCall, result: Json) -> tuple[Violation, ...]:
+def misfits(machine: Machine, call: OpenSettlement | ToolCall, result: Json) -> tuple[Violation, ...]:
     """Where a result breaks the schema of what the call's tool returns; its size is bound as the tool's own is."""
     size = len(json_text(result).encode())
     if size > MAX_RESULT_BYTES:
@@ -73,9 +73,9 @@ def misfits(machine: Machine, call: ToolCall, result: Json) -> tuple[Violation, 
     return breaks(machine.tool(call.state, call.tool).returns, result)
 
 
-def _standing(job: Overview, found: Unsettled | None, key: str | None) -> str:
+def _standing(job: Job, found: OpenSettlement | None, key: str | None) -> str:
     if found is not None and key is not None:
-        return f"it waits for settlement of the call {found.call.key}, and not of {key[:100]}"
+        return f"it waits for settlement of the call {found.key}, and not of {key[:100]}"
     match job.status:
         case JobStatus.WAITING if job.waiting_for == CHILDREN:
             return "it does not wait for settlement: it waits for the jobs that it called"

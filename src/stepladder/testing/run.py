@@ -19,9 +19,10 @@ from stepladder.wiring.system import open_system
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepladder.models.reads import EventRecord, Overview, TurnRecord
     from stepladder.schemas.actor import Actor
+    from stepladder.schemas.history import Event, Turn
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.machine import Machine
     from stepladder.workflows.step import Step
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 class Ran:
     """What became of a job: it ended, or it waits for a signal that nobody gave."""
 
-    job: Overview
-    turns: tuple[TurnRecord, ...]
-    events: tuple[EventRecord, ...]
+    job: Job
+    turns: tuple[Turn, ...]
+    events: tuple[Event, ...]
     steps: tuple[Step, ...]
 
 

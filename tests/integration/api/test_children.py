@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from stepladder.api import shapes
+from stepladder.schemas import responses
 from stepladder.testing import Answer
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def test_a_family_is_seen_from_both_sides(bill: Api) -> None:
     async with bill.worker(Answer({"word": "yes"}), Answer({"word": "yes"})) as worker:
         await worker.drive(UUID(parent["id"]))
     job = await bill.job(parent["id"])
-    shapes.Job.model_validate(job)
+    responses.Job.model_validate(job)
     assert (job["result"], job["parent"]) == (["yes", "yes"], None)
     assert [(child["index"], child["workflow"], child["status"]) for child in job["children"]] == [
         (1, "one-word", "succeeded"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from stepladder.api import shapes
+from stepladder.schemas import history, responses
 from stepladder.sdk import results
 from stepladder.testing import Answer
 
@@ -57,10 +57,10 @@ async def test_a_turn_cut_off_three_times_fails_with_no_output_and_its_remnant_s
         "outcome": "truncation",
     }
     assert job["degraded"] == {"read": kept}
-    shapes.Job.model_validate(job)
+    responses.Job.model_validate(job)
     [turn] = (await api.client.get(f"/v1/jobs/{job['id']}/turns")).json()
     assert (turn["outcome"], turn["output"], turn["degraded"]) == ("truncation", None, kept)
-    shapes.Turn.model_validate(turn)
+    history.Turn.model_validate(turn)
 
     typed = results.parsed(results.Job, job).degraded
     assert typed is not None

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from stepladder.api import shapes
+from stepladder.schemas import history, responses
 from stepladder.testing import Answer
 
 from .conftest import BILL, GOOD, problem
@@ -32,12 +32,12 @@ async def test_a_job_goes_its_way_and_every_step_can_be_seen(bill: Api) -> None:
         await worker.drive(UUID(job["id"]))
     job = await bill.job(job["id"])
     assert (job["status"], job["state"], job["waiting_for"]) == ("waiting", "approve", "approval")
-    shapes.Job.model_validate(job)
+    responses.Job.model_validate(job)
     assert job["wait"]["show"] == {"total": 36}
 
     [turn] = (await bill.client.get(f"/v1/jobs/{job['id']}/turns")).json()
     assert (turn["ordinal"], turn["state"], turn["outcome"], turn["output"]) == (1, "sum", "valid", {"total": 36})
-    shapes.Turn.model_validate(turn)
+    history.Turn.model_validate(turn)
     first, second = turn["attempts"]
     assert (first["outcome"], first["cause"], second["outcome"]) == ("semantic", "arithmetic", "valid")
     assert first["rungs"] == {"termination": "passed", "parse": "passed", "schema": "passed", "semantic": "failed"}

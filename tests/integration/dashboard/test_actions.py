@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepladder.models.visits import Visits
 from support.site import PAYING, RIGHT, USAGE, WHY
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ async def test_what_cannot_be_undone_is_shown_before_it_is_started(visitor: Visi
 async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor) -> None:
     job = await visitor.site.run_unsettled()
     page = await visitor.job(job)
-    [call] = (await Visits(visitor.site.database).course(job)).calls
+    [call] = (await visitor.site.reads.timeline(job)).tools
     for shown in ("Did the tool pay take effect?", WHY, call.key, "&#34;amount&#34;: 36", "to be settled"):
         assert shown in page
     fields = {"key": call.key, "done": "yes", "result": '{"paid": 36}'}

@@ -229,7 +229,7 @@ async def test_logging_in_and_out_by_hand(visit: Visit, browser: Browser) -> Non
         assert await page.locator(":focus").get_attribute("name") == "key"
         await page.keyboard.type("b-key")
         await page.keyboard.press("Enter")
-        await page.get_by_role("heading", name="Overview").wait_for()
+        await page.get_by_role("heading", name="Job").wait_for()
         await assert_fits(page)
         await page.get_by_role("button", name="Log out").click()
         await page.get_by_role("heading", name="Log in").wait_for()

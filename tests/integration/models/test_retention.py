@@ -60,7 +60,7 @@ async def test_old_bytes_and_history_go_and_everything_else_stays(bench: Bench, 
 
     [turn], [past] = await reads.turns(old.id), was
     [attempt], [earlier] = turn.attempts, past.attempts
-    assert (attempt.content, attempt.outcome, attempt.rungs, attempt.usage) == (
+    assert (attempt.content_bytes, attempt.outcome, attempt.rungs, attempt.usage) == (
         None, earlier.outcome, earlier.rungs, earlier.usage,
     )  # fmt: skip
     assert turn.output == past.output
@@ -78,7 +78,7 @@ async def test_old_bytes_and_history_go_and_everything_else_stays(bench: Bench, 
         assert (kept.raw_gone_at, kept.events_gone_at) == (None, None)
         assert await reads.events(other.id) != ()
     [[attempt]] = [turn.attempts for turn in await reads.turns(new.id)]
-    assert (await reads.raw(attempt.id), attempt.content) == (b"raw", RIGHT.completion.content)
+    assert (await reads.raw(attempt.id), attempt.content_bytes) == (b"raw", RIGHT.completion.content)
 
 
 async def test_each_has_its_own_age_and_none_is_for_ever(bench: Bench, database: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from stepladder.schemas.answer import Completion, Lost, Received, Usage, Verdict
 from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import JobStatus
+from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.workflows.job import Attempt, Turn
 from stepladder.workflows.step import Ask, Rest, Step
@@ -158,13 +160,13 @@ async def test_the_read_service_tells_a_jobs_whole_story(bench: Bench, database:
     assert (wrong.outcome, wrong.rungs, wrong.errors, wrong.observed) == (
         Outcome.SEMANTIC, WRONG.rungs, WRONG.errors, WRONG.observed,
     )  # fmt: skip
-    assert (wrong.content, wrong.usage) == (WRONG.completion.content, Usage(100, 11))
+    assert (wrong.content_bytes, wrong.usage) == (WRONG.completion.content, Usage(100, 11))
     assert (right.ordinal, right.note, right.max_completion_tokens) == (2, "Not accepted: \0", 256)
     events = await reads.events(job.id)
-    assert [(line.event.ordinal, line.event.kind) for line in events] == [
+    assert [(line.ordinal, line.kind) for line in events] == [
         (1, EventKind.JOB_CREATED), (2, EventKind.TURN_STARTED),
     ]  # fmt: skip
-    assert events[1].event.data == {"state": "usage"}
+    assert events[1].data == {"state": "usage"}
     assert await reads.events(job.id, after=1) == events[1:]
 
 
@@ -212,7 +214,7 @@ async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_i
         rows = await select(bench, "SELECT degraded FROM job_overview")
         found = await Reads(database).overview(job.id)
         assert found is not None
-        seen = {} if found.degraded is None else {state: one.as_json() for state, one in found.degraded.items()}
+        seen = {} if found.degraded is None else json.loads(json_text(found.degraded))
         assert seen == (rows[0]["degraded"] or {})
         return {state: one["value"] for state, one in seen.items()}
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.engine.pool import Settings
-    from stepladder.models.reads import AttemptRecord, Overview
+    from stepladder.schemas.history import Attempt
+    from stepladder.schemas.responses import Job
     from stepladder.testing import Line
 
 _versions = itertools.count(1)
@@ -83,27 +84,27 @@ class Works:
         document = {"name": name, "version": next(_versions), "start": next(iter(states)), "states": states} | fields
         await publish(self.store, compiled(Workflow.model_validate(document), kit.registered()))
 
-    async def drive(self, job_id: UUID, answers: Mapping[str, list[Any]] | None = None, **options: Any) -> Overview:
+    async def drive(self, job_id: UUID, answers: Mapping[str, list[Any]] | None = None, **options: Any) -> Job:
         """Runs a job until it ends or waits for somebody."""
         await Driver(self.runner(**options), self.store, self.reads, answers or {}).drive(job_id)
         return await self.job(job_id)
 
-    async def run(self, states: Mapping[str, Any], value: Any = None, **fields: Any) -> Overview:
+    async def run(self, states: Mapping[str, Any], value: Any = None, **fields: Any) -> Job:
         return await self.drive(await self.submit(states, value, **fields))
 
-    async def job(self, job_id: UUID) -> Overview:
+    async def job(self, job_id: UUID) -> Job:
         found = await self.reads.overview(job_id)
         assert found is not None
         return found
 
-    async def attempts(self, job_id: UUID) -> list[AttemptRecord]:
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
         return [attempt for turn in await self.reads.turns(job_id) for attempt in turn.attempts]
 
     async def outcomes(self, job_id: UUID) -> list[tuple[str | None, str | None]]:
         return [(attempt.outcome, attempt.cause) for attempt in await self.attempts(job_id)]
 
     async def kinds(self, job_id: UUID) -> list[str]:
-        return [str(record.event.kind) for record in await self.reads.events(job_id)]
+        return [str(record.kind) for record in await self.reads.events(job_id)]
 
     async def rows(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
         """On a connection of the test's own."""

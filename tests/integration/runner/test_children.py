@@ -23,7 +23,7 @@ from .conftest import asking
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
     from stepladder.testing import Line, RecordedRequest
 
     from .conftest import Open, Works
@@ -54,7 +54,7 @@ def twice(request: RecordedRequest) -> Line:
     return Answer({"n": 2 * number(request)})
 
 
-def given(job: Overview) -> Any:
+def given(job: Job) -> Any:
     """Its result, of a shape that the test knows."""
     return job.result
 

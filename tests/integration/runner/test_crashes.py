@@ -25,7 +25,7 @@ async def confirmed(w: Works) -> UUID:
     """A job that a person has let go on to its tool."""
     job = await w.submit(STATES)
     await w.drive(job)
-    [wait] = [record.event.data for record in await w.reads.events(job) if record.event.kind == "wait_started"]
+    [wait] = [record.data for record in await w.reads.events(job) if record.kind == "wait_started"]
     payload = {"action": "go", "wait_id": wait["wait_id"]}
     assert await w.store.signal(job, uuid7(), "confirm", payload) is Receipt.ACCEPTED
     return job
@@ -46,7 +46,7 @@ async def call_of(w: Works, job: UUID) -> dict[str, Any]:
 
 async def kinds(w: Works, job: UUID) -> list[str]:
     """What the history says of the tool."""
-    events = [record.event for record in await w.reads.events(job)]
+    events = list(await w.reads.events(job))
     return [str(event.kind) for event in events if event.data.get("state") == "act"]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stepladder.testing import Answer, Fault, eventually
 
 if TYPE_CHECKING:
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
     from stepladder.testing import Line, RecordedRequest
 
     from .conftest import Open
@@ -36,7 +36,7 @@ def element(request: RecordedRequest) -> int:
     return int(found[1])
 
 
-def given(job: Overview) -> Any:
+def given(job: Job) -> Any:
     """Its result, of a shape that the test knows."""
     return job.result
 

@@ -146,7 +146,7 @@ async def test_an_answer_that_falls_at_a_rung_is_stored_asked_for_again_and_put_
     first, _ = await w.attempts(done.id)
     assert first.rungs is not None
     assert (first.rungs.termination, first.rungs.parse, first.rungs.schema, first.rungs.semantic) == rungs
-    assert (first.content or b"") == (reply.text or "").encode()
+    assert (first.content_bytes or b"") == (reply.text or "").encode()
     told = cause == "runaway" or outcome != "truncation"  # a truncated answer needs room, and not a lecture
     asked, again = w.engine.requests
     assert ("not accepted" in again.text) is told
@@ -252,5 +252,5 @@ async def test_the_bytes_of_every_attempt_are_there_even_of_half_an_answer(works
     assert [row["http_status"] for row in rows] == [200, 200]
     assert all(row["raw"] for row in rows)
     half, _ = await w.attempts(done.id)
-    assert half.content is not None
-    assert b'{"n": 123456789012345678901234567890}'.startswith(half.content)
+    assert half.content_bytes is not None
+    assert b'{"n": 123456789012345678901234567890}'.startswith(half.content_bytes)

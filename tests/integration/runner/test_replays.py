@@ -31,7 +31,7 @@ from .conftest import asking
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from stepladder.models.reads import Overview
+    from stepladder.schemas.responses import Job
 
     from .conftest import Open, Works
 
@@ -83,7 +83,7 @@ async def carried(w: Works, job: UUID) -> list[tuple[str, bool, int]]:
     return [(turn.state, turn.carried, len(turn.attempts)) for turn in await w.reads.turns(job)]
 
 
-async def failed_after_paying(w: Works) -> Overview:
+async def failed_after_paying(w: Works) -> Job:
     job = await w.drive(await w.submit(PAYING), GO)
     assert (job.status, job.failure, job.state) == ("failed", "attempts_exhausted", "report")
     return job
@@ -101,7 +101,7 @@ async def test_a_resume_goes_on_from_the_failed_turn_and_pays_nothing_twice(work
     assert await carried(w, new.id) == [("ask_first", True, 0), ("report", False, 1)]
     assert await w.dump(old.id) == before
     [created, *_] = await w.reads.events(new.id)
-    assert created.event.data == {"replay_of": str(old.id), "mode": "resume", "from_turn": 2, "set": {}}
+    assert created.data == {"replay_of": str(old.id), "mode": "resume", "from_turn": 2, "set": {}}
 
 
 async def test_a_resumed_turn_is_asked_with_the_very_messages_of_the_first_time(works: Open) -> None:
@@ -147,7 +147,7 @@ async def test_of_forks_that_run_at_once_one_pays_and_all_have_its_receipt(works
     for job in settled:
         found = await w.reads.unsettled(job.id)
         assert found is not None
-        await w.store.settle(job.id, found.call.key, Settled(True, {"receipt": "R-1"}, "local"))
+        await w.store.settle(job.id, found.key, Settled(True, {"receipt": "R-1"}, "local"))
     ended = [await w.drive(job.id) for job in ended]
     assert [(job.status, job.result) for job in ended] == [("succeeded", {"receipt": "R-1", "n": 7})] * 4
     assert paid == [7]
@@ -168,9 +168,9 @@ async def test_an_effect_that_nobody_knows_of_is_settled_in_the_fork_and_not_run
     assert new.waiting_for == "settlement"
     found = await w.reads.unsettled(new.id)
     assert found is not None
-    assert found.call.error is not None
-    assert str(old.id) in found.call.error.message
-    await w.store.settle(new.id, found.call.key, Settled(True, {"receipt": "R-9"}, "local"))
+    assert found.reason is not None
+    assert str(old.id) in found.reason.message
+    await w.store.settle(new.id, found.key, Settled(True, {"receipt": "R-9"}, "local"))
     ended = await w.drive(new.id)
     assert (ended.status, ended.result) == ("succeeded", {"receipt": "R-9", "n": 7})
     assert runs == [7]
@@ -191,7 +191,7 @@ async def test_what_took_no_effect_by_a_persons_word_may_be_begun_again(works: O
     old = await w.drive(await w.submit(states), GO)
     found = await w.reads.unsettled(old.id)
     assert found is not None
-    await w.store.settle(old.id, found.call.key, Settled(False, None, "local"))
+    await w.store.settle(old.id, found.key, Settled(False, None, "local"))
     assert (await w.drive(old.id)).failure == "tool_failed"
     new = await w.drive(await replay(w, old.id, Mode.RESUME))
     assert (new.status, new.result) == ("succeeded", {"receipt": "R-2", "n": 7})
@@ -242,7 +242,7 @@ async def test_a_job_cancelled_after_its_effect_was_settled_goes_on_behind_it(wo
     assert (await w.drive(old.id)).waiting_for == "settlement"
     found = await w.reads.unsettled(old.id)
     assert found is not None
-    await w.store.settle(old.id, found.call.key, Settled(True, {"receipt": "R-1"}, "local"))
+    await w.store.settle(old.id, found.key, Settled(True, {"receipt": "R-1"}, "local"))
     assert (await w.drive(old.id)).status == "cancelled"
     new = await w.drive(await replay(w, old.id, Mode.RESUME))
     assert (new.status, new.result) == ("succeeded", {"receipt": "R-1", "n": 7})

@@ -72,7 +72,7 @@ async def test_a_state_overrides_the_workflow_and_the_workflow_the_engines_first
     )
     assert (special["model"], special["temperature"], special["seed"], special["top_k"]) == ("large", 1.5, 9, 3)
     assert special["max_completion_tokens"] == 7
-    stored = [(attempt.model, attempt.sampling) for attempt in await w.attempts(done.id)]
+    stored = [(attempt.engine.model, attempt.sampling) for attempt in await w.attempts(done.id)]
     assert stored == [
         ("small", {"temperature": 0.1, "seed": 9}),
         ("large", {"temperature": 1.5, "seed": 9, "top_k": 3}),

@@ -268,7 +268,7 @@ async def test_a_short_backoff_is_slept_through_by_the_worker_that_has_the_job(w
     assert ended.end is SliceEnd.FINISHED
     first, second = await w.attempts(job)
     assert (first.cause, second.outcome) == ("disconnected", "valid")
-    [scheduled] = [record.event.data for record in await w.reads.events(job) if record.event.kind == "retry_scheduled"]
+    [scheduled] = [record.data for record in await w.reads.events(job) if record.kind == "retry_scheduled"]
     assert isinstance(scheduled["after_s"], float)
     assert (second.started_at - first.started_at).total_seconds() >= scheduled["after_s"]
 
@@ -374,8 +374,11 @@ async def test_what_was_committed_is_what_is_observed(works: Open) -> None:
     job = await w.submit(ASK)
     await w.runner(observe=steps.append).run_slice(job)
     assert [type(step.next).__name__ for step in steps] == ["Ask", "Ask", "Finished"]
-    written = [record.event for record in await w.reads.events(job)][1:]  # the first one is the submission's
-    assert [event for step in steps for event in step.events] == written
+    written = (await w.reads.events(job))[1:]  # the first one is the submission's
+    seen = [event for step in steps for event in step.events]
+    assert [(event.ordinal, event.kind, event.data) for event in seen] == [
+        (event.ordinal, event.kind, event.data) for event in written
+    ]
     asked = [step.next for step in steps if isinstance(step.next, Ask)]
     assert [ask.attempt.ordinal for ask in asked] == [1, 2]
 

@@ -16,10 +16,11 @@ import stepladder
 from stepladder.models.records import Settling
 from stepladder.runner.runner import SliceEnd
 from stepladder.runner.tools import run_tool
+from stepladder.schemas.responses import Reason
 from stepladder.schemas.tool import Effect
 from stepladder.sdk import kit
 from stepladder.testing import Fault, eventually
-from stepladder.workflows.job import ToolCall, ToolError
+from stepladder.workflows.job import ToolCall
 from stepladder.workflows.step import Settled, ToolReturned
 
 from .conftest import asking
@@ -439,8 +440,8 @@ async def test_an_irreversible_tool_that_is_out_of_time_is_settled_and_never_run
     release.set()
     found = await w.reads.unsettled(job)
     assert found is not None
-    assert found.call.error == ToolError("timeout", "it did not come back within 0.05 s")
-    assert await w.store.settle(job, found.call.key, Settled(True, {"receipt": 7}, "kim")) is Settling.ACCEPTED
+    assert found.reason == Reason(kind="timeout", message="it did not come back within 0.05 s")
+    assert await w.store.settle(job, found.key, Settled(True, {"receipt": 7}, "kim")) is Settling.ACCEPTED
     done = await w.drive(job)
     assert (done.status, paid) == ("succeeded", [3])
     assert await w.rows("SELECT result, error, runs FROM tool_calls WHERE job_id = %s", job) == [
@@ -463,7 +464,7 @@ async def test_a_tool_that_cannot_know_what_it_did_says_so(works: Open, effect: 
     assert (done.status, done.waiting_for) == ("waiting", "settlement")
     found = await w.reads.unsettled(done.id)
     assert found is not None
-    assert found.call.error == ToolError("effect_unknown", "the bank broke off while 3 were paid")
+    assert found.reason == Reason(kind="effect_unknown", message="the bank broke off while 3 were paid")
 
 
 @pytest.mark.parametrize("bad", [False, True], ids=["raises", "gives a bad result"])

@@ -101,7 +101,7 @@ async def test_a_signal_that_does_not_fit_is_used_up_and_the_wait_goes_on(
     await signal(w, job, payload)
     left = await w.drive(job)
     assert (left.status, left.state) == ("waiting", "hold")
-    [refused] = [e.event.data for e in await w.reads.events(job) if e.event.kind == "signal_refused"]
+    [refused] = [e.data for e in await w.reads.events(job) if e.kind == "signal_refused"]
     assert reason in str(refused["reason"])
     assert (await w.store.pending_signals(job)).signals == ()
     assert (await w.drive(job, {"word": [{"action": "go"}]})).status == "succeeded"

@@ -79,8 +79,8 @@ async def test_a_run_tells_what_became_of_the_job_turn_by_turn(database_url: str
     assert (ran.job.status, ran.job.result) == (JobStatus.SUCCEEDED, {"text": "Good day, Ada."})
     assert [[attempt.cause for attempt in turn.attempts] for turn in ran.turns] == [["polite", None], [None]]
     assert [turn.output for turn in ran.turns] == [{"text": "Hello, Ada."}, {"text": "Good day, Ada."}]
-    assert ran.events[-1].event.kind == "job_succeeded"
-    assert [record.event.ordinal for record in ran.events] == list(range(1, len(ran.events) + 1))
+    assert ran.events[-1].kind == "job_succeeded"
+    assert [record.ordinal for record in ran.events] == list(range(1, len(ran.events) + 1))
     assert isinstance(ran.steps[-1].next, Finished)
     assert ran.steps[-1].job.id == ran.job.id
 

@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 
 from stepladder.cli.onward import onward
-from stepladder.models.reads import Overview
 from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.responses import Job
 
 JOB = UUID("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
 
 
-def ended(status: JobStatus, failure: Failure | None = None, turns: int = 3) -> Overview:
-    return Overview(
+def ended(status: JobStatus, failure: Failure | None = None, turns: int = 3) -> Job:
+    return Job(
         id=JOB,
         workflow="bill",
         version=1,

@@ -13,10 +13,11 @@ import pytest
 from stepladder.models import children, hot, intake, retention
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim, Stamp
-from stepladder.models.rows import json_text, plain, step_json
+from stepladder.models.rows import plain, step_json
 from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import Attempt, ChildCall, Job, ListRun, Message, ToolCall, Turn, Wait
