@@ -94,19 +94,16 @@ EXPRESSIONS = _of(
     ERROR,
     bad_template=("a template that cannot be used", "what its line wants"),
     bad_expression=("a CEL expression that cannot be used", "what the message says"),
-    unknown_name=("a name that can never be there", "a name that can"),
     unknown_rule=("no rule is registered under the name", "a rule that is, or `--app` with its module"),
     rule_twice=("two rules of one id in a turn", "an id for each"),
 ) | _of(
+    ERROR,
     WARNING,
-    too_early=("a state's result is read where no path has led through that state", "an edge, or `has()`"),
-    rule_never_works=("a rule that fails on every sample value", "types that fit each other, names that are there"),
-    expression_never_works=("the same of another expression", "types that fit each other, names that are there"),
-    rule_may_not_work=(
-        "a rule that fails on some values that fit the schema",
-        "a test for them, or a tighter schema",
-    ),
-    expression_may_not_work=("the same of another expression", "a test for them, or a tighter schema"),
+    unknown_name=("a name that can never exist; a warning where an open schema has a similar one", "a name that can"),
+)
+EXPRESSIONS |= _of(
+    WARNING,
+    too_early=("a state's result is read where no path leads from that state", "an edge, or another name"),
 )
 SCHEMAS = (
     _of(

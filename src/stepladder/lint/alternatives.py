@@ -1,7 +1,7 @@
-"""A schema taken apart: each way in which a value can fit it, as one schema without references and branches.
+"""The alternatives that a schema allows, each as one schema without references and branches.
 
-``$ref``, ``allOf``, ``anyOf``, ``oneOf`` and ``if`` are followed and merged, where merging is simple. ``not`` and what
-lies deeper is passed over: whoever makes a value of this checks it against the whole schema.
+``$ref``, ``allOf``, ``anyOf``, ``oneOf`` and ``if`` are followed and merged, where merging is simple. ``not`` and
+deeper schemas are ignored: callers that build a value validate it against the whole schema.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MOST = 64
-"""Ways that are looked at of one schema, of which a union of two unions has the product."""
+"""Alternatives of one schema; a union of two unions has the product of theirs."""
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 _DEEPEST = 40
 _BRANCHING = (*REFERENCES, "$defs", "definitions", "allOf", "anyOf", "oneOf", "if", "then", "else")
@@ -32,67 +32,83 @@ _HINTS = {
 }
 
 
+class SpentError(Exception):
+    """The work that was allowed is done, and there is no result."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What may still be spent: about one for each schema that is looked at."""
+
+    left: int
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise SpentError
+
+
 @dataclass(frozen=True, slots=True)
-class Way:
-    """``schema`` holds for the value in its own right; ``trail`` are the references that led to it, oldest first."""
+class Alternative:
+    """``trail`` holds the references that led to ``schema``, oldest first."""
 
     schema: Mapping[str, Any]
     trail: tuple[str, ...] = ()
 
 
 class Alternatives:
-    """The ways of one schema document's parts. ``spend`` is told of every schema that is looked at."""
+    """Finds the alternatives of the parts of one schema document. ``spend`` is called for every schema visited."""
 
     def __init__(self, root: Any, spend: Callable[[int], None]) -> None:
         self._subschemas = Subschemas(root)
         self._spend = spend
 
-    def of(self, schema: Any, trail: tuple[str, ...] = (), recursions: int = 1) -> list[Way]:
-        """At most ``MOST`` ways. A reference that already stands ``recursions`` times on the trail leads nowhere."""
-        return [Way(way.schema, (*trail, *way.trail)) for way in self._ways(schema, trail, recursions, 0)]
+    def of(self, schema: Any, trail: tuple[str, ...] = ()) -> list[Alternative]:
+        """At most ``MOST``. A reference that is already on the trail is not followed again."""
+        return [Alternative(one.schema, (*trail, *one.trail)) for one in self._of(schema, trail, 0)]
 
-    def _ways(self, schema: Any, trail: tuple[str, ...], recursions: int, depth: int) -> list[Way]:
+    def _of(self, schema: Any, trail: tuple[str, ...], depth: int) -> list[Alternative]:
         self._spend(1)
         if not isinstance(schema, Mapping):
-            return [] if schema is False else [Way({})]
+            return [] if schema is False else [Alternative({})]
         if depth > _DEEPEST:
             return []
-        ways = [Way({name: value for name, value in schema.items() if name not in _BRANCHING})]
+        found = [Alternative({name: value for name, value in schema.items() if name not in _BRANCHING})]
         for target in references(schema).values():
             path = self._subschemas.target(target)
-            if path is None or trail.count(target) >= recursions:
+            if path is None or target in trail:
                 return []
-            inner = self._ways(value_at(self._subschemas.root, path), (*trail, target), recursions, depth + 1)
-            ways = self._both(ways, [Way(way.schema, (target, *way.trail)) for way in inner])
+            inner = self._of(value_at(self._subschemas.root, path), (*trail, target), depth + 1)
+            found = self._both(found, [Alternative(one.schema, (target, *one.trail)) for one in inner])
         for branch in schema.get("allOf", ()):
-            ways = self._both(ways, self._ways(branch, trail, recursions, depth + 1))
+            found = self._both(found, self._of(branch, trail, depth + 1))
         for word in ("anyOf", "oneOf"):
             if word in schema:
-                each = [self._ways(branch, trail, recursions, depth + 1) for branch in schema[word][:MOST]]
-                ways = self._both(ways, list(_in_turn(each)))
+                each = [self._of(branch, trail, depth + 1) for branch in schema[word][:MOST]]
+                found = self._both(found, list(_in_turn(each)))
         if "if" in schema:
             then = {"allOf": [schema["if"], schema.get("then", True)]}
-            each = [self._ways(one, trail, recursions, depth + 1) for one in (then, schema.get("else", True))]
-            ways = self._both(ways, list(_in_turn(each)))
-        return ways
+            each = [self._of(one, trail, depth + 1) for one in (then, schema.get("else", True))]
+            found = self._both(found, list(_in_turn(each)))
+        return found
 
-    def _both(self, ones: Sequence[Way], others: Sequence[Way]) -> list[Way]:
-        found: list[Way] = []
+    def _both(self, ones: Sequence[Alternative], others: Sequence[Alternative]) -> list[Alternative]:
+        found: list[Alternative] = []
         for one in ones:
             for other in others:
                 self._spend(1 + (len(one.schema) + len(other.schema)) // 4)
                 merged = _merged(one.schema, other.schema)
                 if merged is not None:
-                    found.append(Way(merged, (*one.trail, *other.trail)))
+                    found.append(Alternative(merged, (*one.trail, *other.trail)))
                 if len(found) >= MOST:
                     return found
         return found
 
 
-def _in_turn(each: Sequence[Sequence[Way]]) -> Iterator[Way]:
-    """The first of each branch, then the second of each: a bound leaves out no branch before another's last way."""
+def _in_turn(each: Sequence[Sequence[Alternative]]) -> Iterator[Alternative]:
+    """The first of each branch, then the second of each, so that ``MOST`` cuts off no whole branch."""
     for index in range(max(map(len, each), default=0)):
-        yield from (ways[index] for ways in each if index < len(ways))
+        yield from (found[index] for found in each if index < len(found))
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:

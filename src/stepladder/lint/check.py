@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.finding import Finding
     from stepladder.schemas.tool import Kit
 
-FOLLOWS_ONLY = ("unreachable_state", "no_end", "too_early", "rule_may_not_work", "expression_may_not_work")
+FOLLOWS_ONLY = ("unreachable_state", "no_end", "too_early")
 """What may be wrong only because another part could not be read."""
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from stepladder.lint import graph, plans
 from stepladder.lint.audit.remark import Role
+from stepladder.lint.names import too_early, unknown_members
 from stepladder.lint.pieces import Pieces
 from stepladder.lint.schemas import Audit
-from stepladder.lint.trial import try_expressions
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect, Kit, Tool
@@ -88,7 +88,9 @@ class _Compiler:
         states = {name: self._state(name, state, runs, irreversible) for name, state in document.states.items()}
         compiled = {name: state for name, state in states.items() if state is not None}
         if self.pieces.audit is not None:
-            self.pieces.findings.extend(self._tried(input_schema, compiled))
+            sound = all(finding.severity is not Severity.ERROR for finding in self.pieces.findings)
+            self.pieces.findings.extend(unknown_members(self.pieces.reads, document.input, compiled))
+            self.pieces.findings.extend(too_early(self.pieces.reads, document.states) if sound else ())
         if input_schema is None or len(compiled) < len(states):
             return None
         limits = document.limits
@@ -105,10 +107,6 @@ class _Compiler:
             deadline_s=limits.deadline_s,
             loop=loop,
         )
-
-    def _tried(self, input_schema: Schema | None, compiled: Mapping[str, State]) -> list[Finding]:
-        sound = all(finding.severity is not Severity.ERROR for finding in self.pieces.findings)
-        return list(try_expressions(self.pieces.expressions, input_schema, compiled, whole=sound))
 
     def _state(
         self, name: str, state: doc.State, runs: Mapping[str, Mapping[str, Tool]], irreversible: set[str]
@@ -132,7 +130,7 @@ class _Compiler:
         where = ("states", name)
         question = self.pieces.template(state.ask, (*where, "ask"), plans.list_roots(state))
         rules = self.pieces.rules(state.rules, (*where, "rules"), plans.list_roots(state))
-        plans.check_each_names(self.pieces, name, question, state)
+        plans.check_each_names(self.pieces, name, state)
         schema = self._output(state, where)
         if schema is None:
             return None

@@ -1,4 +1,4 @@
-"""How many tokens the answers of each turn may take, from samples that fit its schema, and whether its budget holds."""
+"""How many tokens the answers of each turn may take, and whether its budget holds them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepladder.lint.instances import Sample, extent
+from stepladder.lint.extent import Answer, extent
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.workflows.machine import AskState
@@ -71,9 +71,9 @@ def answers_of(machine: Machine) -> list[Answers]:
     return found
 
 
-def _text(sample: Sample | None) -> str | None:
+def _text(answer: Answer | None) -> str | None:
     """As models write JSON: on one line, with a space after each comma and colon."""
-    return None if sample is None else json.dumps(sample.value, ensure_ascii=False)
+    return None if answer is None else json.dumps(answer.value, ensure_ascii=False)
 
 
 def estimate(answers: Answers, tokens: Mapping[str, int]) -> Estimate:

@@ -45,33 +45,39 @@ def check_targets(states: Mapping[str, doc.State], start: str) -> Iterator[Findi
     astray = start not in states
     if astray:
         yield Finding("unknown_state", "/start", f"there is no state `{start}`", known)
-    onward: dict[str, set[str]] = {name: set() for name in states}
     for name, state in states.items():
         for _, target, where in edges_of(name, state):
-            if target in states:
-                onward[name].add(target)
-            else:
+            if target not in states:
                 astray = True
                 yield Finding("unknown_state", where, f"there is no state `{target}`", known)
-    if astray:  # what cannot be reached, and why, shows itself once every edge leads somewhere
+    if astray:  # reachability is worth reporting only once every edge leads somewhere
         return
-    reached = _closure({start}, onward)
+    following = successors(states)
+    reached = closure({start}, following)
     for name in states:
         if name not in reached:
             remedy = "lead an edge to it, or remove it"
             yield Finding("unreachable_state", pointer(("states", name)), f"no path leads from `{start}` here", remedy)
-    backward: dict[str, set[str]] = {name: {one for one in states if name in onward[one]} for name in states}
-    ending = _closure({name for name, state in states.items() if isinstance(state, doc.End)}, backward)
+    preceding = {name: {one for one in states if name in following[one]} for name in states}
+    ending = closure({name for name, state in states.items() if isinstance(state, doc.End)}, preceding)
     for name in states:
         if name not in ending:
             remedy = "lead an edge to a state with `end`"
             yield Finding("no_end", pointer(("states", name)), "no path leads from here to an end", remedy)
 
 
-def _closure(start: set[str], onward: Mapping[str, set[str]]) -> set[str]:
+def successors(states: Mapping[str, doc.State]) -> dict[str, set[str]]:
+    """The states that each state has an edge to."""
+    return {
+        name: {target for _, target, _ in edges_of(name, state) if target in states} for name, state in states.items()
+    }
+
+
+def closure(start: set[str], following: Mapping[str, set[str]]) -> set[str]:
+    """``start`` and every state that can be reached from it."""
     reached, rest = set(start), list(start)
     while rest:
-        for target in onward[rest.pop()] - reached:
+        for target in following.get(rest.pop(), set()) - reached:
             reached.add(target)
             rest.append(target)
     return reached

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from stepladder.lint.alternatives import MOST, Alternatives, Way, types_of
+from stepladder.lint.alternatives import MOST, Alternative, Alternatives, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,16 +25,16 @@ class Standing(IntEnum):
 
 
 def standing(schema: Json, path: Sequence[str], spend: Callable[[int], None]) -> Standing:
-    """How a member stands, the likeliest of all the ways to fit the schema. ``spend`` is told of the work."""
+    """How a member stands, by the most favourable alternative of the schema. ``spend`` is called with the work done."""
     alternatives = Alternatives(schema, spend)
     parts: list[Any] = [schema]
     found = Standing.NAMED
     for step in path:
-        ways = [way for part in parts for way in alternatives.of(part)]
-        each = [_member(way, step) for way in ways[:MOST]]
-        # Beyond the bound on ways nothing is known, and so nothing is called impossible.
-        found = max((stands for stands, _ in each), default=Standing.IMPOSSIBLE if ways else Standing.UNDESCRIBED)
-        if len(ways) >= MOST and found is Standing.IMPOSSIBLE:
+        ones = [one for part in parts for one in alternatives.of(part)]
+        each = [_member(one, step) for one in ones[:MOST]]
+        # Where alternatives were cut off, nothing can be called impossible.
+        found = max((stands for stands, _ in each), default=Standing.IMPOSSIBLE if ones else Standing.UNDESCRIBED)
+        if len(ones) >= MOST and found is Standing.IMPOSSIBLE:
             return Standing.UNDESCRIBED
         if found is not Standing.NAMED:
             return found
@@ -47,14 +47,14 @@ def names_beside(schema: Json, path: Sequence[str], spend: Callable[[int], None]
     alternatives = Alternatives(schema, spend)
     parts: list[Any] = [schema]
     for step in path[:-1]:
-        ways = [way for part in parts for way in alternatives.of(part)]
-        parts = [part for stands, part in (_member(way, step) for way in ways[:MOST]) if stands is Standing.NAMED]
-    ways = [way for part in parts for way in alternatives.of(part)]
-    return list(dict.fromkeys(name for way in ways for name in way.schema.get("properties", ())))
+        ones = [one for part in parts for one in alternatives.of(part)]
+        parts = [part for stands, part in (_member(one, step) for one in ones[:MOST]) if stands is Standing.NAMED]
+    ones = [one for part in parts for one in alternatives.of(part)]
+    return list(dict.fromkeys(name for one in ones for name in one.schema.get("properties", ())))
 
 
-def _member(way: Way, name: str) -> tuple[Standing, Any]:
-    schema = way.schema
+def _member(one: Alternative, name: str) -> tuple[Standing, Any]:
+    schema = one.schema
     if "const" in schema or "enum" in schema:
         values = [schema["const"]] if "const" in schema else schema["enum"]
         held = [value[name] for value in values if isinstance(value, Mapping) and name in value]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stepladder.lint.audit.remark import Role
 from stepladder.lint.contradictions import contradictions
+from stepladder.lint.names import Read, unknown_names
 from stepladder.lint.schemas import fault_in
-from stepladder.lint.trial import Tried
-from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.expressions import BadExpression, Expression, compile_expression
@@ -22,27 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stepladder.lint.schemas import Audit
+    from stepladder.schemas import document as doc
     from stepladder.schemas.tool import Kit, Tool
     from stepladder.validation.semantic import Rule
     from stepladder.workflows.machine import Shape
 
 Where: TypeAlias = Sequence[str | int]
-
-KINDS_BY_ROOT: dict[str, tuple[type, ...]] = {
-    "turns": (doc.Ask,),
-    "lists": (doc.Ask,),
-    "tools": (doc.Call,),
-    "calls": (doc.Child,),
-    "errors": (doc.Call, doc.Child),
-    "signals": (doc.Wait,),
-    "visits": (doc.Ask, doc.Call, doc.Wait, doc.Child),
-}
-
-
-def _is_held(root: str, state: doc.State) -> bool:
-    if root == "lists" and isinstance(state, doc.Ask):
-        return state.each is not None
-    return isinstance(state, KINDS_BY_ROOT[root])
 
 
 class Pieces:
@@ -53,7 +37,7 @@ class Pieces:
         self.kit = kit
         self.audit = audit
         self.findings: list[Finding] = []
-        self.expressions: list[Tried] = []
+        self.reads: list[Read] = []
 
     def schema(self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN) -> Schema | None:
         """The schema that stands in the document at ``where``."""
@@ -90,7 +74,7 @@ class Pieces:
             message = f"this template cannot be used: {compiled.reason} (line {compiled.line} of it)"
             self.find("bad_template", where, message)
             return None
-        self._check_names(compiled.names, where, roots)
+        self._reads(compiled.names, where, roots)
         return compiled
 
     def expression(self, source: str, where: Where, roots: Iterable[str] = ROOTS) -> Expression | None:
@@ -98,8 +82,7 @@ class Pieces:
         if isinstance(compiled, BadExpression):
             self.find("bad_expression", where, unusable(compiled))
             return None
-        self.expressions.append(Tried(tuple(where), compiled))
-        self._check_names(compiled.names, where, roots)
+        self._reads(compiled.names, where, roots)
         return compiled
 
     def shape(self, shape: str | Mapping[str, str] | None, where: Where, roots: Iterable[str] = ROOTS) -> Shape | None:
@@ -123,8 +106,7 @@ class Pieces:
                     self.find(code, (*place, field), message, remedy)
                 case rule:
                     if rule.check is not None:
-                        self.expressions.append(Tried((*place, "check"), rule.check))
-                        self._check_names(rule.check.names, (*place, "check"), (*roots, "output"))
+                        self._reads(rule.check.names, (*place, "check"), (*roots, "output"))
                     rules.append(rule)
         return tuple(rules)
 
@@ -134,20 +116,10 @@ class Pieces:
             self.find("unknown_tool", where, *unregistered("tool", name, self.kit.tools))
         return tool
 
-    def _check_names(self, paths: Iterable[tuple[str, ...]], where: Where, roots: Iterable[str]) -> None:
-        """A name that can never be there is a slip of the pen; one that may not be there yet is for run time."""
-        allowed = tuple(roots)
-        for path in sorted(paths):
-            root = path[0]
-            if root not in allowed:
-                self.find(
-                    "unknown_name", where, f"there is no name `{root}` here", f"the names are {', '.join(allowed)}"
-                )
-            elif root in KINDS_BY_ROOT and len(path) > 1:
-                states = [n for n, s in self.document.states.items() if _is_held(root, s)]
-                if path[1] not in states:
-                    message = f"`{root}.{path[1]}` can never be there: `{root}` holds {', '.join(states) or 'nothing'}"
-                    self.find("unknown_name", where, message)
+    def _reads(self, paths: Iterable[tuple[str, ...]], where: Where, roots: Iterable[str]) -> None:
+        reads = [Read(path, tuple(where)) for path in sorted(paths)]
+        self.reads += reads
+        self.findings.extend(unknown_names(reads, tuple(roots), self.document.states))
 
     def find(self, code: str, where: Where, message: str, remedy: str = "") -> None:
         self.findings.append(Finding(code, pointer(where), message, remedy))

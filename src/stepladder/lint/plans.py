@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.lint import graph
-from stepladder.lint.maker import SpentError, Work
+from stepladder.lint.alternatives import SpentError, Work
 from stepladder.lint.members import Standing, names_beside, standing
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stepladder.lint.pieces import Pieces
     from stepladder.schemas.jsontypes import Json
     from stepladder.workflows.actions import Actions
-    from stepladder.workflows.templates import Template
 
 IN_LIST = ("index", "count", "item", "elements")
 IN_CALL = ("index", "count", "item")
@@ -62,25 +61,17 @@ def list_roots(state: doc.Ask) -> tuple[str, ...]:
     return ROOTS if state.each is None else (*ROOTS, EACH)
 
 
-def check_each_names(pieces: Pieces, state: str, question: Template | None, spec: doc.Ask | doc.Child) -> None:
-    """That ``each`` has what is read of it. An ``item`` is there only where the list is built over something."""
-    known: tuple[str, ...] = IN_CALL if isinstance(spec, doc.Child) else IN_LIST
+def check_each_names(pieces: Pieces, state: str, spec: doc.Ask | doc.Child) -> None:
+    """That ``each`` has what is read of it. An ``item`` exists only where the list is built over something."""
     if spec.each is None:
         return
+    known: tuple[str, ...] = IN_CALL if isinstance(spec, doc.Child) else IN_LIST
     if spec.each.over is None:
         known = tuple(word for word in known if word != "item")
-    asked = frozenset[tuple[str, ...]]() if question is None else question.names
-    read: list[tuple[tuple[str, ...], tuple[str | int, ...]]] = [(path, ("states", state, "ask")) for path in asked]
-    read += [
-        (path, tried.where)
-        for tried in pieces.expressions
-        if tried.where[:2] == ("states", state)
-        for path in tried.expression.names
-    ]
-    for path, where in sorted(read, key=str):
-        if path[0] == EACH and len(path) > 1 and path[1] not in known:
-            message = f"`{EACH}.{path[1]}` can never be there: `{EACH}` holds {', '.join(known)}"
-            pieces.find("unknown_name", where, message)
+    for read in pieces.reads:
+        if read.where[:2] == ("states", state) and read.path[0] == EACH and read.path[1:] and read.path[1] not in known:
+            message = f"`{EACH}.{read.path[1]}` can never exist: `{EACH}` holds {', '.join(known)}"
+            pieces.find("unknown_name", read.where, message)
 
 
 def _list_words(name: str, state: doc.Ask, each: doc.Each, actions: Actions) -> Iterator[Finding]:
@@ -131,7 +122,7 @@ def _members(name: str, each: doc.Each, root: Json) -> Iterator[Finding]:
             continue
         if impossible:
             place = pointer(("states", name, "each", "unique", index))
-            remedy = f"its members are {', '.join(beside)}" if beside else "mend the pointer, or the schema"
+            remedy = f"its members are {', '.join(beside)}" if beside else "fix the pointer, or the schema"
             yield Finding("unknown_member", place, f"no element can have `{at}`", remedy)
 
 
@@ -143,7 +134,7 @@ def child_state(pieces: Pieces, name: str, state: doc.Child) -> ChildState:
     roots = ROOTS if each is None else (*ROOTS, EACH)
     inputs = {} if state.input is None else pieces.shape(state.input, (*where, "input"), roots)
     over = None if each is None else pieces.expression(each.over, (*where, "each", "over"))
-    check_each_names(pieces, name, None, state)
+    check_each_names(pieces, name, state)
     return ChildState(
         name=name,
         workflow=state.call,

@@ -1,0 +1,321 @@
+"""How long the answers that fit a schema may be: one usual answer, and the largest.
+
+No chance is in it: the same schema always has the same answers. Both have passed the schema's own validator. Where a
+part cannot be made, such as a text under a pattern with look-around, there is no answer to show.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stepladder.lint.alternatives import Alternative, Alternatives, SpentError, Work, types_of
+from stepladder.lint.audit.regex import longest
+from stepladder.lint.audit.vocabulary import BOUNDED_FORMATS
+from stepladder.lint.patterns import read_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.validation.schema import Schema
+
+WORK = 50_000
+ROOM = 100_000
+"""Characters of the largest answer: some 25,000 tokens, for which a fast model takes minutes."""
+MAX_DEPTH = 50
+"""Objects and arrays inside each other; each takes some frames of Python's thousand."""
+_LONG = 200  # characters of a text that nothing bounds
+_MOST_NAMES = 100  # that are made up for an object which must have so many
+_ANY_ITEM = {"type": ["string", "number"], "maxLength": 24}
+_MANY_DIGITS = Fraction(7_310_585_786_300_049, 10**16)  # part of the distance between two bounds
+_FORMATS: Mapping[str, tuple[str, str]] = {
+    "date": ("2026-01-31", "2026-01-31"),
+    "date-time": ("2026-01-31T12:00:00Z", "2024-02-29T23:59:59.999999+02:00"),
+    "time": ("12:00:00Z", "23:59:59.999999+02:00"),
+    "duration": ("P1D", "P1Y2M3DT4H5M6S"),
+    **dict.fromkeys(("email", "idn-email"), ("ann@example.org", "ann.lee+orders@mail.example.org")),
+    **dict.fromkeys(("hostname", "idn-hostname"), ("example.org", "gpu-1.mail.example.org")),
+    "ipv4": ("10.0.0.1", "255.255.255.255"),
+    "ipv6": ("::1", "2001:0db8:85a3:0000:0000:8a2e:0370:7334"),
+    "uuid": ("01234567-89ab-4def-8123-456789abcdef", "01234567-89ab-4def-8123-456789abcdef"),
+    "json-pointer": ("", "/records/0/item"),
+    "relative-json-pointer": ("0", "1/records/0"),
+    "regex": ("a", "^[A-Z]+[0-9]{4}$"),
+    **dict.fromkeys(("uri", "iri"), ("https://example.org/a", "https://example.org/orders/4711?item=chair&count=12")),
+    **dict.fromkeys(("uri-reference", "iri-reference", "uri-template"), ("/a", "/orders/4711?item=chair&count=12")),
+}
+"""A short text of each format and a long one."""
+# Four characters a token, as in prose; with names, numbers and signs among the words, as in what models fill in.
+_PROSE = (
+    "The team asked for 12 chairs and 3 desks on Monday; the invoice of Harrow & Sons (no. 4711) came late, "
+    "and 1,284.50 euros were refunded to customer A-2093. Nobody objected: the warehouse in Leeds had two left. "
+)
+_STARTS = [0, *(found.end() for found in re.finditer(" (?=.)", _PROSE))]
+
+Where = tuple[str, ...]
+
+
+class Answer(NamedTuple):
+    """A value, which may be null, and how many characters it takes as JSON."""
+
+    value: Json
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """``usual`` is half-way between all bounds, with every member; ``largest`` has everything at its upper bound.
+
+    ``largest`` is None where there is no end, and ``endless`` then says where and why: ``("/text", "it has no
+    `maxLength`")``, a pointer into the answer with ``*`` for any item. It is also None where no answer was found.
+    """
+
+    usual: Answer | None
+    largest: Answer | None
+    endless: tuple[tuple[str, str], ...] = ()
+
+
+def extent(schema: Schema) -> Extent:
+    """How long the answers may be that fit. Raises nothing."""
+    usual = _built(schema, _Builder(schema.schema, largest=False))
+    builder = _Builder(schema.schema, largest=True)
+    largest = _built(schema, builder)
+    endless = tuple(("".join(f"/{step}" for step in where), why) for where, why in builder.endless.items())
+    return Extent(usual, None if endless else largest, endless)
+
+
+def _built(schema: Schema, builder: _Builder) -> Answer | None:
+    try:
+        answer = builder.build(schema.schema, (), (), 0)
+    except SpentError:
+        return None
+    return None if answer is None or schema.violations(answer.value) else answer
+
+
+@dataclass
+class _Builder:
+    """Builds one answer. ``variant`` makes items unlike each other where they must be."""
+
+    root: Json
+    largest: bool
+    work: Work = field(default_factory=lambda: Work(WORK))
+    endless: dict[Where, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._alternatives = Alternatives(self.root, self.work.spend)
+
+    def build(self, schema: Any, where: Where, trail: tuple[str, ...], variant: int) -> Answer | None:
+        """None where nothing is found that fits. Raises ``SpentError``."""
+        self.work.spend(1)
+        if len(where) > MAX_DEPTH:
+            return None
+        alternatives = self._alternatives.of(schema, trail)
+        if trail and not alternatives:
+            self._no_end(where, "it holds others of its own kind")
+        branches = [(one, kind) for one in alternatives for kind in _kinds(one.schema)]
+        built = (self._of_kind(kind, one, where, variant) for one, kind in branches)
+        found = (answer for answer in built if answer is not None)
+        return max(found, key=lambda answer: answer.width, default=None) if self.largest else next(found, None)
+
+    def _of_kind(self, kind: str, one: Alternative, where: Where, variant: int) -> Answer | None:
+        schema = one.schema
+        if "type" not in schema and kind != "listed":
+            self._no_end(where, "it has no `type`")
+        match kind:
+            case "listed":
+                return self._leaf([schema["const"]] if "const" in schema else schema["enum"], variant)
+            case "null":
+                return Answer(None, 4)
+            case "boolean":
+                return self._leaf([True, False], variant)
+            case "integer" | "number":
+                if not _bounded(schema, "minimum") or not _bounded(schema, "maximum"):
+                    self._no_end(where, "it has no `minimum` and `maximum`")
+                return self._leaf(_numbers(schema, integer=kind == "integer", largest=self.largest), variant)
+            case "string":
+                return self._text(schema, where, variant)
+            case "array":
+                return self._array(one, where, variant)
+            case _:
+                return self._object(one, where, variant)
+
+    def _leaf(self, values: Iterable[Json], variant: int) -> Answer | None:
+        found = [Answer(value, _width(value)) for value in values]
+        self.work.spend(len(found) + sum(answer.width for answer in found) // 50)
+        if self.largest:
+            found.sort(key=lambda answer: -answer.width)
+        return found[variant % len(found)] if found else None
+
+    def _no_end(self, where: Where, why: str) -> None:
+        if self.largest:
+            self.endless.setdefault(where, why)
+
+    def _text(self, schema: Mapping[str, Any], where: Where, variant: int) -> Answer | None:
+        least = int(schema.get("minLength", 0))
+        most = int(schema.get("maxLength", least + _LONG))
+        name, pattern = schema.get("format"), schema.get("pattern")
+        if "maxLength" not in schema and name not in BOUNDED_FORMATS and longest(str(pattern or "")) is None:
+            self._no_end(where, "it has no `maxLength`")
+        elif most > ROOM:
+            self._no_end(where, f"it may be longer than {ROOM:,} characters")
+        most = min(most, ROOM)
+        if most < least:
+            return None
+        length = most if self.largest else (least + most) // 2 if "maxLength" in schema else min(least + 24, most)
+        if name in _FORMATS:
+            return self._leaf([text for text in _FORMATS[str(name)] if least <= len(text) <= most], 0)
+        if pattern is None:
+            start = _STARTS[variant % len(_STARTS)]
+            return self._leaf([(_PROSE[start:] + _PROSE * (length // len(_PROSE) + 1))[:length]], 0)
+        read = read_pattern(str(pattern))
+        text = None if read is None or read.shortest > most else read.text(length)
+        return None if text is None else self._leaf([text], 0)
+
+    def _array(self, one: Alternative, where: Where, variant: int) -> Answer | None:
+        schema = one.schema
+        first: Sequence[Any] = schema.get("prefixItems", ())
+        rest = schema.get("items", schema.get("unevaluatedItems", True))
+        if rest is True or rest == {}:
+            rest = _ANY_ITEM
+        if "contains" in schema and int(schema.get("minContains", 1)) > 0:
+            first = [*first, {"allOf": [rest, schema["contains"]]}]
+        least = max(int(schema.get("minItems", 0)), len(first) if "contains" in schema else 0)
+        most = int(schema["maxItems"]) if "maxItems" in schema else None
+        if rest is False:
+            most = len(first) if most is None else min(most, len(first))
+        if most is None:
+            self._no_end(where, "it has no `maxItems`")
+        elif rest is _ANY_ITEM and most > len(first):
+            self._no_end((*where, "*"), "it has no `type`")
+        top = max(least, 3) if most is None else most
+        count = top if self.largest else max((least + top) // 2, min(1, top))
+        items = self._items(
+            first, rest, count, (*where, "*"), one.trail, variant, unlike=bool(schema.get("uniqueItems"))
+        )
+        width = max(2, sum(item.width + 2 for item in items))
+        if width > ROOM:
+            self._no_end(where, f"it may be longer than {ROOM:,} characters")
+        return None if len(items) < least else Answer([item.value for item in items], width)
+
+    def _items(
+        self,
+        first: Sequence[Any],
+        rest: Any,
+        count: int,
+        where: Where,
+        trail: tuple[str, ...],
+        variant: int,
+        *,
+        unlike: bool,
+    ) -> list[Answer]:
+        """At most ``count``, and little more than there is room for. It ends where an item cannot be made."""
+        found: list[Answer] = []
+        seen: set[str] = set()
+        width = 0
+        while len(found) < count and width <= ROOM:
+            self.work.spend(1)
+            if len(found) > len(first) and not unlike:
+                item: Answer | None = found[-1]  # the rest of the items are all alike
+            else:
+                part = first[len(found)] if len(found) < len(first) else rest
+                item = self.build(part, where, trail, variant + len(found) if unlike else variant)
+            if item is None:
+                break
+            if unlike:
+                text = json.dumps(item.value, sort_keys=True)
+                if text in seen:
+                    break
+                seen.add(text)
+            found.append(item)
+            width += item.width + 2
+        return found
+
+    def _object(self, one: Alternative, where: Where, variant: int) -> Answer | None:
+        schema = one.schema
+        required = list(schema.get("required", ()))
+        patterns: Mapping[str, Any] = schema.get("patternProperties", {})
+        other = schema.get("additionalProperties", schema.get("unevaluatedProperties", True))
+        members = dict(schema.get("properties", {})) | {
+            name: other for name in required if name not in schema.get("properties", {})
+        }
+        least = int(schema.get("minProperties", 0))
+        if patterns or ("additionalProperties" in schema and other is not False):
+            self._no_end((*where, "*"), "its members may have any name")
+            least = max(least, 1)
+        if len(members) < least <= _MOST_NAMES:
+            for pattern, part in patterns.items():
+                named = read_pattern(pattern)
+                members.setdefault((named and named.text(0)) or pattern, part)
+            for number in range(least - len(members)):
+                members[f"name{number + 1}"] = other
+        self.work.spend(len(members))
+        found: dict[str, Answer] = {}
+        for name, part in members.items():
+            answer = self.build(part, (*where, name), one.trail, variant)
+            if answer is not None:
+                found[name] = answer
+            elif name in required:
+                return None
+        if len(found) < least:
+            return None
+        surplus = len(found) - int(schema.get("maxProperties", len(found)))
+        optional = sorted((name for name in found if name not in required), key=lambda name: found[name].width)
+        for name in optional[: max(0, surplus)]:
+            del found[name]
+        width = sum(answer.width + _width(name) + 4 for name, answer in found.items())
+        return Answer({name: answer.value for name, answer in found.items()}, max(width, 2))
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    return ["listed"] if "const" in schema or "enum" in schema else types_of(schema)
+
+
+def _width(value: Json) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+def _bounded(schema: Mapping[str, Any], bound: str) -> bool:
+    return bound in schema or f"exclusiveM{bound[1:]}" in schema
+
+
+def _numbers(schema: Mapping[str, Any], *, integer: bool, largest: bool) -> list[int | float]:
+    """Numbers within the bounds: the bounds and one of many digits, or one half-way."""
+    low = max((_exact(schema[name]) for name in ("minimum", "exclusiveMinimum") if name in schema), default=None)
+    high = min((_exact(schema[name]) for name in ("maximum", "exclusiveMaximum") if name in schema), default=None)
+    least = low if low is not None else min(Fraction(0), high or Fraction(0))
+    most = high if high is not None else max(Fraction(72), 2 * least)
+    wanted = [least, most, least + (most - least) * _MANY_DIGITS] if largest else [(least + most) / 2]
+    if integer or "multipleOf" in schema:
+        step = _exact(schema.get("multipleOf", 1))
+        step = step * step.denominator if integer else step
+        wanted = [(value // step + more) * step for value in wanted for more in (0, 1, -1)]
+    within = (value for value in wanted if _is_within(schema, value))
+    return [number for value in within if (number := _number(value)) is not None]
+
+
+def _exact(value: float) -> Fraction:
+    """The number as it is written: 0.01 is a hundredth."""
+    return Fraction(repr(value))
+
+
+def _is_within(schema: Mapping[str, Any], value: Fraction) -> bool:
+    return (
+        ("minimum" not in schema or value >= _exact(schema["minimum"]))
+        and ("maximum" not in schema or value <= _exact(schema["maximum"]))
+        and ("exclusiveMinimum" not in schema or value > _exact(schema["exclusiveMinimum"]))
+        and ("exclusiveMaximum" not in schema or value < _exact(schema["exclusiveMaximum"]))
+    )
+
+
+def _number(value: Fraction) -> int | float | None:
+    """None where no double holds it."""
+    if value.denominator == 1:
+        return value.numerator
+    try:
+        return float(value)
+    except OverflowError:
+        return None

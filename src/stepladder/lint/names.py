@@ -1,0 +1,143 @@
+"""The names that templates and expressions read, checked against what the document says there can be."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from stepladder.lint.alternatives import SpentError, Work
+from stepladder.lint.graph import closure, edges_of, successors
+from stepladder.lint.members import Standing, names_beside, standing
+from stepladder.schemas import document as doc
+from stepladder.schemas.finding import Finding, Severity
+from stepladder.schemas.pointer import pointer
+from stepladder.workflows.machine import ERROR, EXHAUSTED, OK, TIMEOUT, AskState, ToolState, WaitState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.machine import State
+
+Name: TypeAlias = tuple[str, ...]
+"""``("input",)``, ``("output",)``, or a root and a state: ``("turns", "usage")``."""
+
+KINDS_BY_ROOT: dict[str, tuple[type, ...]] = {
+    "turns": (doc.Ask,),
+    "lists": (doc.Ask,),
+    "tools": (doc.Call,),
+    "calls": (doc.Child,),
+    "errors": (doc.Call, doc.Child),
+    "signals": (doc.Wait,),
+    "visits": (doc.Ask, doc.Call, doc.Wait, doc.Child),
+}
+_WORK = 10_000  # schemas looked at for one name
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A dotted path that a template or an expression reads, and the keys that lead to it in the document."""
+
+    path: tuple[str, ...]
+    where: tuple[str | int, ...]
+
+
+def unknown_names(
+    reads: Iterable[Read], allowed: tuple[str, ...], states: Mapping[str, doc.State]
+) -> Iterator[Finding]:
+    """Reads of a root that is not ``allowed``, and of a state that never puts anything under its root."""
+    for read in reads:
+        root, place = read.path[0], pointer(read.where)
+        if root not in allowed:
+            remedy = f"the names are {', '.join(allowed)}"
+            yield Finding("unknown_name", place, f"there is no name `{root}` here", remedy)
+        elif root in KINDS_BY_ROOT and len(read.path) > 1:
+            held = [name for name, state in states.items() if _is_under(root, state)]
+            if read.path[1] not in held:
+                message = f"`{root}.{read.path[1]}` can never exist: `{root}` holds {', '.join(held) or 'nothing'}"
+                yield Finding("unknown_name", place, message)
+
+
+def _is_under(root: str, state: doc.State) -> bool:
+    if root == "lists" and isinstance(state, doc.Ask):
+        return state.each is not None
+    return isinstance(state, KINDS_BY_ROOT[root])
+
+
+def unknown_members(reads: Iterable[Read], input_schema: Json, states: Mapping[str, State]) -> Iterator[Finding]:
+    """Reads of a member that the schema of its name rules out (an error), or that looks like a misspelt one."""
+    schemas = _schemas(input_schema, states)
+    for read in reads:
+        name = read.path[:2] if read.path[0] in KINDS_BY_ROOT else read.path[:1]
+        if name == ("output",):
+            name = ("turns", str(read.where[1]))
+        members = read.path[2:] if read.path[0] in KINDS_BY_ROOT else read.path[1:]
+        if name in schemas and members:
+            yield from _unknown_member(read, schemas[name], members)
+
+
+def _schemas(input_schema: Json, states: Mapping[str, State]) -> dict[Name, Json]:
+    """The schema of each name, where there is one. One of several tools may have run: nothing is known then."""
+    found: dict[Name, Json] = {("input",): input_schema}
+    for name, state in states.items():
+        match state:
+            case AskState():
+                found["turns", name] = state.schema.schema
+            case WaitState() if state.schema is not None:
+                found["signals", name] = state.schema.schema
+            case ToolState() if len(state.tools) == 1:
+                found["tools", name] = next(iter(state.tools.values())).returns
+            case _:
+                pass
+    return found
+
+
+def _unknown_member(read: Read, schema: Json, members: tuple[str, ...]) -> Iterator[Finding]:
+    try:
+        stands = standing(schema, members, Work(_WORK).spend)
+        if stands not in (Standing.IMPOSSIBLE, Standing.OPEN):
+            return
+        beside = names_beside(schema, members, Work(_WORK).spend)
+    except SpentError:
+        return
+    path = ".".join(read.path)
+    close = difflib.get_close_matches(members[-1], [one for one in beside if one != members[-1]], n=1, cutoff=0.7)
+    if stands is Standing.IMPOSSIBLE:
+        message = f"`{path}` can never exist: the schema has no such member"
+        remedy = f"its members are {', '.join(beside)}" if beside else "fix the name, or the schema"
+        yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?" if close else remedy)
+    elif close:
+        message = f"the schema does not name `{path}`, and has a similar name"
+        yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?", Severity.WARNING)
+
+
+def too_early(reads: Iterable[Read], states: Mapping[str, doc.State]) -> Iterator[Finding]:
+    """Reads of what a state leaves behind, in a state that no path leads to from there."""
+    following = successors(states)
+    seen: dict[Name, set[str]] = {}
+    for read in reads:
+        name = read.path[:2]
+        if name[0] not in KINDS_BY_ROOT or len(name) < 2 or name[1] not in states or read.where[0] != "states":
+            continue
+        if name not in seen:
+            seen[name] = closure(_after(name[0], name[1], states[name[1]]), following)
+        if read.where[1] not in seen[name]:
+            message = f"`{'.'.join(name)}` cannot exist yet: no path leads from `{name[1]}` here"
+            remedy = "read another name, or lead an edge here"
+            yield Finding("too_early", pointer(read.where), message, remedy, Severity.WARNING)
+
+
+def _after(root: str, name: str, state: doc.State) -> set[str]:
+    """The states that may come next once ``root.name`` exists."""
+    match state:
+        case doc.Ask():
+            without = {EXHAUSTED, *state.on_failure}
+        case doc.Call():
+            without = {EXHAUSTED, OK if root == "errors" else ERROR}
+        case doc.Wait():
+            without = {TIMEOUT}
+        case _:
+            without = {EXHAUSTED}
+    next_element = {name} if isinstance(state, doc.Ask) and state.each is not None else set()
+    return next_element | {target for word, target, _ in edges_of(name, state) if word not in without}
