@@ -13,6 +13,7 @@ from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs, RungState
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.calls import NEVER_BEGUN
+from stepladder.workflows.events import Settled
 from stepladder.workflows.job import (
     Attempt,
     ChildCall,
@@ -27,7 +28,6 @@ from stepladder.workflows.job import (
     Turn,
     Wait,
 )
-from stepladder.workflows.step import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

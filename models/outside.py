@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.step import Settled
+    from stepladder.workflows.events import Settled
 
 
 class Outside:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.workflows.events import Settled
     from stepladder.workflows.job import Attempt, Job, Signal, ToolCall
-    from stepladder.workflows.step import Settled
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim
 from stepladder.schemas.jsontext import json_text
 from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
-from stepladder.workflows.step import (
+from stepladder.workflows.transition import (
     Ask,
     Await,
     AwaitChildren,
@@ -21,8 +21,8 @@ from stepladder.workflows.step import (
     Resolve,
     Rest,
     RunTool,
-    Step,
     TendChildren,
+    Transition,
 )
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from stepladder.models.records import NewJob, Stamp
     from stepladder.schemas.answer import Violation
-    from stepladder.schemas.event import Event
+    from stepladder.schemas.event import HistoryEvent
     from stepladder.workflows.job import Attempt, Job, Message
-    from stepladder.workflows.step import Action
+    from stepladder.workflows.transition import Command
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -77,11 +77,13 @@ def new_job(new: NewJob) -> dict[str, object]:
 def carried_json(job: Job) -> str:
     """The same for a job that was written just now, with what it takes over from another one. It is due at once."""
     claim = Claim(job, "", 0, owner="", fence=0, lease_s=0, claimed_at=job.created_at)
-    step = Step(job, Rest(job.created_at), visits=job.visits, messages=job.transcript)
+    step = Transition(job, Rest(job.created_at), visits=job.visits, messages=job.transcript)
     return step_json(claim, step, None, release=True)
 
 
-def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool, unless_paused: bool = False) -> str:
+def step_json(
+    claim: Claim, step: Transition, stamp: Stamp | None, *, release: bool, unless_paused: bool = False
+) -> str:
     """The parameter of ``hot.COMMIT``. ValueError where an attempt is opened without a stamp."""
     job = step.job
     record = {
@@ -115,7 +117,7 @@ def step_json(claim: Claim, step: Step, stamp: Stamp | None, *, release: bool, u
     return json.dumps(record, ensure_ascii=False)
 
 
-def _next(action: Action, known_signals: int, *, release: bool) -> dict[str, object]:
+def _next(action: Command, known_signals: int, *, release: bool) -> dict[str, object]:
     """Whether the worker keeps the job, when it is to be looked at again, and whether signals wake it before."""
     ends: dict[str, object] = {"final": False, "working": False, "keep": False, "wake_at": None, "known_signals": None}
     match action:
@@ -282,7 +284,7 @@ def _child_call(call: ChildCall) -> dict[str, object]:
     }
 
 
-def _event(nth: int, event: Event) -> dict[str, object]:
+def _event(nth: int, event: HistoryEvent) -> dict[str, object]:
     return {
         "nth": nth,
         "kind": event.kind,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.job import Attempt, Job
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 
 KEYS_KEPT_S = 24 * 3600.0
@@ -235,7 +235,7 @@ class Store(Outside):
     async def commit(
         self,
         claim: Claim,
-        step: Step,
+        step: Transition,
         stamp: Stamp | None = None,
         *,
         release: bool = True,

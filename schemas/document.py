@@ -204,7 +204,7 @@ class FanOut(Part):
     failures: Literal["stop", "collect"] = "stop"
 
 
-class Child(Part):
+class ChildWorkflow(Part):
     """A child job of the workflow that ``call`` names, or several; without ``version``, the newest when they start."""
 
     call: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)
@@ -238,7 +238,7 @@ State: TypeAlias = Annotated[
     Annotated[Ask, Tag("<ask>")]
     | Annotated[Call, Tag("<tool>")]
     | Annotated[Wait, Tag("<wait>")]
-    | Annotated[Child, Tag("<call>")]
+    | Annotated[ChildWorkflow, Tag("<call>")]
     | Annotated[End, Tag("<end>")],
     Discriminator(_kind),
 ]

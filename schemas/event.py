@@ -52,7 +52,7 @@ FINAL = (EventKind.JOB_SUCCEEDED, EventKind.JOB_FAILED, EventKind.JOB_CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class HistoryEvent:
     """``ordinal`` counts from 1 within the job; ``data`` holds what the kind speaks of, in small."""
 
     ordinal: int

@@ -9,13 +9,13 @@ from stepladder.schemas.event import EventKind
 
 if TYPE_CHECKING:
     from stepladder.schemas import history
-    from stepladder.schemas.event import Event
+    from stepladder.schemas.event import HistoryEvent
 
 LONGEST = 300
 """Characters of one value; messages of tools and models have no limit of their own."""
 
 
-def event_text(event: Event | history.Event) -> str:
+def event_text(event: HistoryEvent | history.Event) -> str:
     """What happened, without markup or a full stop. Codes such as outcomes are spelled as in the API."""
     data = event.data
     said = defaultdict(str, {name: _short(value) for name, value in data.items()})

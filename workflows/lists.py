@@ -15,17 +15,17 @@ from stepladder.schemas.job import Failure
 from stepladder.schemas.pointer import resolve, value_at
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.validation.semantic import Rule
+from stepladder.workflows.builder import JobFailure
 from stepladder.workflows.job import ListRun, Turn
 from stepladder.workflows.machine import ALWAYS, EXHAUSTED
-from stepladder.workflows.move import Fault
 from stepladder.workflows.names import EACH, names_of
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.validation.expressions import Expression
+    from stepladder.workflows.builder import TransitionBuilder
     from stepladder.workflows.job import Job
     from stepladder.workflows.machine import AskState, ListPlan
-    from stepladder.workflows.move import Move
 
 UNIQUE = "unique"
 """The id of the rule that no two elements are alike."""
@@ -115,75 +115,75 @@ def _value(element: Json, at: str) -> Json:
     return value
 
 
-def begin(move: Move, state: AskState, plan: ListPlan) -> Fault | None:
+def begin(builder: TransitionBuilder, state: AskState, plan: ListPlan) -> JobFailure | None:
     """Reads once what the list is built over, and writes it down."""
-    measured = _measured(move, state, plan)
-    if isinstance(measured, Fault):
+    measured = _measured(builder, state, plan)
+    if isinstance(measured, JobFailure):
         return measured
     items, count = measured
     run = ListRun(
-        visit=move.next_visit(),
+        visit=builder.next_visit(),
         state=state.name,
         at_most=plan.at_most,
-        opened_at=move.now,
+        opened_at=builder.now,
         items=items,
         count=count,
         until=plan.until,
-        closed_at=move.now,
+        closed_at=builder.now,
     )
-    move.put(run)
-    move.note(EventKind.LIST_STARTED, {"state": state.name, "count": count, "at_most": plan.at_most})
+    builder.put(run)
+    builder.note(EventKind.LIST_STARTED, {"state": state.name, "count": count, "at_most": plan.at_most})
     return None
 
 
-def _measured(move: Move, state: AskState, plan: ListPlan) -> tuple[Json, int | None] | Fault:
+def _measured(builder: TransitionBuilder, state: AskState, plan: ListPlan) -> tuple[Json, int | None] | JobFailure:
     if plan.over is not None:
-        items = items_of(move, plan.over, state.name, plan.at_most)
-        return items if isinstance(items, Fault) else (items, len(items))
+        items = items_of(builder, plan.over, state.name, plan.at_most)
+        return items if isinstance(items, JobFailure) else (items, len(items))
     if plan.count is None:
         return None, None
     where = f"`each.count` of state {state.name}"
-    count = plan.count.evaluate(names_of(move.job))
+    count = plan.count.evaluate(names_of(builder.job))
     if isinstance(count, EvaluationFailure):
-        return Fault(Failure.EXPRESSION_ERROR, f"{where}: {count.reason}")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where}: {count.reason}")
     if isinstance(count, float) and count.is_integer():
         count = int(count)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {str(count)[:100]}, and not a number of elements")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {str(count)[:100]}, and not a number of elements")
     if count > plan.at_most:
-        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {count}; `each.at_most` is {plan.at_most}")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {count}; `each.at_most` is {plan.at_most}")
     return None, count
 
 
-def items_of(move: Move, over: Expression, state: str, at_most: int) -> tuple[Json, ...] | Fault:
+def items_of(builder: TransitionBuilder, over: Expression, state: str, at_most: int) -> tuple[Json, ...] | JobFailure:
     """The items of ``each.over``. One too many is as wrong as what is no list: nothing is left out in silence."""
-    items = over.evaluate(names_of(move.job))
+    items = over.evaluate(names_of(builder.job))
     where = f"`each.over` of state {state}"
     if isinstance(items, EvaluationFailure):
-        return Fault(Failure.EXPRESSION_ERROR, f"{where}: {items.reason}")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where}: {items.reason}")
     if isinstance(items, str) or not isinstance(items, Sequence):
-        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {str(items)[:100]}, and not a list")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {str(items)[:100]}, and not a list")
     if len(items) > at_most:
-        return Fault(Failure.EXPRESSION_ERROR, f"{where} gave {len(items)} items; `each.at_most` is {at_most}")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {len(items)} items; `each.at_most` is {at_most}")
     return tuple(items)
 
 
-def onward(move: Move, state: AskState) -> str | None:
+def next_state(builder: TransitionBuilder, state: AskState) -> str | None:
     """The way on from a list that is at its end; None where it wants another element."""
-    found = building(move.job, state.name)
+    found = building(builder.job, state.name)
     if found is None:
         raise ValueError(f"state {state.name} has begun no list")
-    last = move.job.visits[-1]
+    last = builder.job.visits[-1]
     if isinstance(last, Turn) and ends(found.run, last) and last.action is not None:
-        return _leave(move, found, last.action, state.edges[last.action])
+        return _leave(builder, found, last.action, state.edges[last.action])
     if found.run.count is not None and state.always is not None:
         done = len(found.elements) >= found.run.count
-        return _leave(move, found, ALWAYS, state.always) if done else None
+        return _leave(builder, found, ALWAYS, state.always) if done else None
     if len(found.elements) >= found.run.at_most and state.exhausted is not None:
-        return _leave(move, found, EXHAUSTED, state.exhausted)
+        return _leave(builder, found, EXHAUSTED, state.exhausted)
     return None
 
 
-def _leave(move: Move, found: Building, word: str, target: str) -> str:
-    move.note(EventKind.LIST_ENDED, {"state": found.run.state, "elements": len(found.elements), "by": word})
-    return move.follow(word, target)
+def _leave(builder: TransitionBuilder, found: Building, word: str, target: str) -> str:
+    builder.note(EventKind.LIST_ENDED, {"state": found.run.state, "elements": len(found.elements), "by": word})
+    return builder.follow(word, target)

@@ -15,7 +15,7 @@ from stepladder.schemas.document import (
     PLAIN,
     Ask,
     Call,
-    Child,
+    ChildWorkflow,
     Chosen,
     Each,
     End,
@@ -169,7 +169,7 @@ def _part_at(path: Sequence[str | int], document: Any) -> type[Part]:
     match list(path):
         case ["states", name]:
             state = document["states"][name]
-            kinds: dict[str, type[Part]] = {"ask": Ask, "tool": Call, "wait": Wait, "call": Child, "end": End}
+            kinds: dict[str, type[Part]] = {"ask": Ask, "tool": Call, "wait": Wait, "call": ChildWorkflow, "end": End}
             return next(model for word, model in kinds.items() if word in state)
         case ["states", _, "tool"]:
             return Chosen

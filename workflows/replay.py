@@ -106,8 +106,8 @@ def _where_it_failed(job: Job, machine: Machine) -> Cut:
         return _cut(job, len(job.visits), job.state)
     if _settled_at_the_end(job, last):
         state = machine.states[last.state]
-        onward = state.edges[OK] if isinstance(state, ToolState) else last.state
-        return _cut(job, len(job.visits), onward)
+        target = state.edges[OK] if isinstance(state, ToolState) else last.state
+        return _cut(job, len(job.visits), target)
     return _cut(job, len(job.visits) - (1 if _is_to_blame(job, last) else 0), job.state)
 
 

@@ -11,50 +11,50 @@ from typing import TYPE_CHECKING
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
+from stepladder.workflows.builder import JobFailure
 from stepladder.workflows.calls import call_of
 from stepladder.workflows.job import Wait
 from stepladder.workflows.machine import TIMEOUT, ToolState, WaitState, evaluate
-from stepladder.workflows.move import Fault
 from stepladder.workflows.names import names_of
 
 if TYPE_CHECKING:
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.workflows.builder import TransitionBuilder
     from stepladder.workflows.job import Signal
-    from stepladder.workflows.move import Move
 
 
-def open_wait(move: Move, state: WaitState) -> Wait | Fault:
+def open_wait(builder: TransitionBuilder, state: WaitState) -> Wait | JobFailure:
     """Opens a wait, with the calls of irreversible tools behind it frozen as they would run."""
     frozen: dict[str, Json] = {}
     for name in state.freezes:
-        tool = move.machine.states[name]
+        tool = builder.machine.states[name]
         if not isinstance(tool, ToolState):
             raise TypeError(f"state {name} runs no tool")
-        call = call_of(move, tool)
-        if isinstance(call, Fault):
+        call = call_of(builder, tool)
+        if isinstance(call, JobFailure):
             return call
         frozen[name] = {"tool": call[0], "arguments": call[1]}
-    show = None if state.show is None else evaluate(state.show, names_of(move.job))
+    show = None if state.show is None else evaluate(state.show, names_of(builder.job))
     if isinstance(show, EvaluationFailure):
-        return Fault(Failure.EXPRESSION_ERROR, f"what state {state.name} shows: {show.reason}")
-    visit = move.next_visit()
+        return JobFailure(Failure.EXPRESSION_ERROR, f"what state {state.name} shows: {show.reason}")
+    visit = builder.next_visit()
     wait = Wait(
         visit=visit,
         state=state.name,
         signal=state.signal,
-        wait_id=uuid.uuid5(move.job.id, f"wait/{visit}"),
+        wait_id=uuid.uuid5(builder.job.id, f"wait/{visit}"),
         show=show,
-        opened_at=move.now,
-        until=None if state.timeout_s is None else move.now + timedelta(seconds=state.timeout_s),
+        opened_at=builder.now,
+        until=None if state.timeout_s is None else builder.now + timedelta(seconds=state.timeout_s),
         frozen=frozen,
         by_other=state.by_other,
         scopes=state.scopes,
     )
-    move.put(wait)
-    move.change(status=JobStatus.WAITING, waiting_for=state.signal, due_at=wait.until)
+    builder.put(wait)
+    builder.change(status=JobStatus.WAITING, waiting_for=state.signal, due_at=wait.until)
     data = {"state": state.name, "signal": state.signal, "wait_id": str(wait.wait_id)}
-    move.note(EventKind.WAIT_STARTED, data)
+    builder.note(EventKind.WAIT_STARTED, data)
     return wait
 
 
@@ -101,49 +101,51 @@ def without_wait_id(payload: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in payload.items() if name != "wait_id"}
 
 
-def signalled(move: Move, wait: Wait, signal: Signal) -> str | None:
+def signalled(builder: TransitionBuilder, wait: Wait, signal: Signal) -> str | None:
     """Takes a signal. One that does not fit is used up and noted, and the wait goes on.
 
     A signal that came after the wait's time was over is not taken, whenever it is looked at: the time-out came first.
     """
-    state = _state(move, wait)
-    if wait.until is not None and wait.until <= signal.received_at and wait.until <= move.now:
-        return fall_due(move, wait)
-    move.taken = signal.id
+    state = _state(builder, wait)
+    if wait.until is not None and wait.until <= signal.received_at and wait.until <= builder.now:
+        return fall_due(builder, wait)
+    builder.taken = signal.id
     sent: JsonObject = {"signal": signal.name, "id": str(signal.id), "by": signal.sender.name}
-    action = _answer(move, state, wait, signal)
+    action = _answer(builder, state, wait, signal)
     if isinstance(action, Refused):
-        move.note(EventKind.SIGNAL_REFUSED, {**sent, "reason": action.reason})
+        builder.note(EventKind.SIGNAL_REFUSED, {**sent, "reason": action.reason})
         return None
     payload = without_wait_id(signal.payload) if isinstance(signal.payload, Mapping) else signal.payload
-    closed = replace(wait, payload=payload, signal_id=signal.id, action=action, closed_at=move.now)
-    move.note(EventKind.SIGNAL_TAKEN, {**sent, "action": action})
-    return _leave(move, closed, action, state)
+    closed = replace(wait, payload=payload, signal_id=signal.id, action=action, closed_at=builder.now)
+    builder.note(EventKind.SIGNAL_TAKEN, {**sent, "action": action})
+    return _leave(builder, closed, action, state)
 
 
-def _answer(move: Move, state: WaitState, wait: Wait, signal: Signal) -> str | Refused:
+def _answer(builder: TransitionBuilder, state: WaitState, wait: Wait, signal: Signal) -> str | Refused:
     if signal.name != wait.signal:
         return Refused("it has another name")
-    forbidden = forbids(wait, signal.sender, move.job.principal)
+    forbidden = forbids(wait, signal.sender, builder.job.principal)
     return fitting(state, wait, signal.payload) if forbidden is None else Refused(forbidden)
 
 
-def fall_due(move: Move, wait: Wait) -> str | None:
+def fall_due(builder: TransitionBuilder, wait: Wait) -> str | None:
     """Ends a wait whose time is over."""
-    if wait.until is None or move.now < wait.until:
+    if wait.until is None or builder.now < wait.until:
         return None
-    move.note(EventKind.WAIT_TIMED_OUT, {"state": wait.state, "signal": wait.signal})
-    return _leave(move, replace(wait, action=TIMEOUT, closed_at=move.now), TIMEOUT, _state(move, wait))
+    builder.note(EventKind.WAIT_TIMED_OUT, {"state": wait.state, "signal": wait.signal})
+    return _leave(builder, replace(wait, action=TIMEOUT, closed_at=builder.now), TIMEOUT, _state(builder, wait))
 
 
-def _leave(move: Move, wait: Wait, action: str, state: WaitState) -> str:
-    move.put(wait)
-    move.change(status=JobStatus.RUNNING, waiting_for=None, deadline_at=move.after_waiting(wait), due_at=move.now)
-    return move.follow(action, state.edges[action])
+def _leave(builder: TransitionBuilder, wait: Wait, action: str, state: WaitState) -> str:
+    builder.put(wait)
+    builder.change(
+        status=JobStatus.RUNNING, waiting_for=None, deadline_at=builder.after_waiting(wait), due_at=builder.now
+    )
+    return builder.follow(action, state.edges[action])
 
 
-def _state(move: Move, wait: Wait) -> WaitState:
-    state = move.machine.states[wait.state]
+def _state(builder: TransitionBuilder, wait: Wait) -> WaitState:
+    state = builder.machine.states[wait.state]
     if not isinstance(state, WaitState):
         raise TypeError(f"state {wait.state} waits for nothing")
     return state

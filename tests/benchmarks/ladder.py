@@ -25,8 +25,8 @@ from stepladder.validation.parse import Parsed, parse
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule, broken
 from stepladder.validation.termination import receive
+from stepladder.workflows.events import Judged
 from stepladder.workflows.load import load_document
-from stepladder.workflows.step import Judged
 from support.machines import KIT, accepted, document, loaded, play, rejected
 
 if TYPE_CHECKING:
@@ -204,10 +204,10 @@ def beside() -> dict[str, Callable[[], object]]:
     begun.claim()
     read, job, now = loaded(MACHINE), begun.job, begun.now
 
-    def step(trigger: Judged) -> Callable[[], object]:
+    def step(event: Judged) -> Callable[[], object]:
         def run() -> object:
             again = replace(begun, job=job, now=now, steps=[])
-            return again.send(trigger)
+            return again.send(event)
 
         return run
 

@@ -25,10 +25,10 @@ from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
 from stepladder.sdk import kit
 from stepladder.workflows.job import ToolCall
-from stepladder.workflows.step import RunTool
+from stepladder.workflows.transition import RunTool
 
 if TYPE_CHECKING:
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 POINTS = ("journaled", "effect", "returned", "recorded")
 """The call's row is written and the tool has not begun; the tool has had its effect; it has come back, and nothing is
@@ -89,21 +89,21 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _closes(step: Step) -> bool:
+def _closes(step: Transition) -> bool:
     return any(isinstance(visit, ToolCall) and visit.closed_at is not None for visit in step.visits)
 
 
 class DyingStore(Store):
     """Dies with what the tool gave in its hands."""
 
-    async def commit(self, claim: Any, step: Step, *more: Any, **options: Any) -> bool:
+    async def commit(self, claim: Any, step: Transition, *more: Any, **options: Any) -> bool:
         if _closes(step):
             die()
         return await super().commit(claim, step, *more, **options)
 
 
 async def _drive(crash: Crash) -> None:
-    def observe(step: Step) -> None:
+    def observe(step: Transition) -> None:
         if isinstance(step.next, RunTool) if crash.point == "journaled" else _closes(step):
             die()
 

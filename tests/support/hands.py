@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from stepladder.models.ids import uuid7
 from stepladder.schemas.answer import Completion, Verdict
 from stepladder.schemas.outcomes import Cause, Outcome
+from stepladder.workflows.events import Cancelled, Claimed, Judged, Signalled
 from stepladder.workflows.job import Job, ToolCall, Turn, Wait
-from stepladder.workflows.step import Cancelled, Claimed, Judged, Signalled
 from support.machines import accepted, document, machine_of, rejected
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from stepladder.models.records import Claim
     from stepladder.schemas.answer import Arrival
+    from stepladder.workflows.events import Event
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Action, Trigger
+    from stepladder.workflows.transition import Command
 
 ASK = """
   ask: "Which?"
@@ -48,7 +49,7 @@ class Hand:
 
     claim: Claim
     job: Job
-    next: Action
+    next: Command
     arrived: bool = False
 
 
@@ -88,7 +89,7 @@ def as_loaded(job: Job) -> Job:
     return replace(job, visits=tuple(turn(visit) if isinstance(visit, Turn) else visit for visit in job.visits))
 
 
-def first_trigger(claim: Claim) -> Trigger:
+def first_event(claim: Claim) -> Event:
     """As the runner does it."""
     match claim.job.open:
         case Turn() if claim.pending is not None:

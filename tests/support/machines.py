@@ -15,25 +15,18 @@ from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.workflows.advance import advance
+from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Signalled, ToolFailed, ToolReturned
 from stepladder.workflows.job import Job, Signal, ToolError, Wait
 from stepladder.workflows.load import Loaded, load_document
-from stepladder.workflows.step import (
-    Cancelled,
-    Claimed,
-    Judged,
-    Settled,
-    Signalled,
-    ToolFailed,
-    ToolReturned,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepladder.schemas.event import EventKind
     from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.events import Event
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Action, Step, Trigger
+    from stepladder.workflows.transition import Command, Transition
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = UUID("018f0000-0000-7000-8000-000000000001")
@@ -126,39 +119,39 @@ def rejected(
 
 @dataclass
 class Play:
-    """One job on its way through a machine. Each method sends one trigger ``after`` seconds and gives the step."""
+    """One job on its way through a machine. Each method sends one event ``after`` seconds and gives the step."""
 
     machine: Machine
     job: Job
     now: datetime = NOW
     max_model_len: int | None = None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Transition] = field(default_factory=list)
     _signals: int = 0
 
-    def send(self, trigger: Trigger, after: float = 0.0, *, hold: bool = False) -> Step:
+    def send(self, event: Event, after: float = 0.0, *, hold: bool = False) -> Transition:
         self.now += timedelta(seconds=after)
-        step = advance(self.machine, self.job, trigger, self.now, max_model_len=self.max_model_len, hold=hold)
+        step = advance(self.machine, self.job, event, self.now, max_model_len=self.max_model_len, hold=hold)
         self.job = step.job
         self.steps.append(step)
         return step
 
-    def claim(self, after: float = 0.0, *, lost: bool = False, hold: bool = False) -> Step:
+    def claim(self, after: float = 0.0, *, lost: bool = False, hold: bool = False) -> Transition:
         """``lost`` is true where the worker before did not hand the job back, ``hold`` where the job is paused."""
         return self.send(Claimed(lost), after, hold=hold)
 
-    def cancel(self, after: float = 0.0) -> Step:
+    def cancel(self, after: float = 0.0) -> Transition:
         return self.send(Cancelled(), after)
 
-    def says(self, output: Json, after: float = 0.0, *, tokens: int = 10) -> Step:
+    def says(self, output: Json, after: float = 0.0, *, tokens: int = 10) -> Transition:
         return self.send(Judged(accepted(output, tokens=tokens)), after)
 
-    def fails(self, outcome: Outcome, cause: Cause | str | None = None, after: float = 0.0, **more: Any) -> Step:
+    def fails(self, outcome: Outcome, cause: Cause | str | None = None, after: float = 0.0, **more: Any) -> Transition:
         return self.send(Judged(rejected(outcome, cause, **more)), after)
 
-    def returns(self, result: Json, after: float = 0.0, *, hold: bool = False) -> Step:
+    def returns(self, result: Json, after: float = 0.0, *, hold: bool = False) -> Transition:
         return self.send(ToolReturned(result), after, hold=hold)
 
-    def breaks(self, kind: str = "KeyError", message: str = "not there", after: float = 0.0) -> Step:
+    def breaks(self, kind: str = "KeyError", message: str = "not there", after: float = 0.0) -> Transition:
         return self.send(ToolFailed(ToolError(kind, message)), after)
 
     def signal(
@@ -169,8 +162,8 @@ class Play:
         name: str | None = None,
         received: float = 0.0,
         sender: Actor = LOCAL,
-    ) -> Step:
-        """``received`` is in seconds before the trigger."""
+    ) -> Transition:
+        """``received`` is in seconds before the event."""
         self._signals += 1
         wait = self.job.open
         if name is None:
@@ -179,7 +172,7 @@ class Play:
         at = self.now + timedelta(seconds=after - received)
         return self.send(Signalled(Signal(uuid5(JOB, f"signal/{self._signals}"), name, payload, at, sender)), after)
 
-    def settle(self, *, done: bool, result: Json = None, by: str = "", after: float = 0.0) -> Step:
+    def settle(self, *, done: bool, result: Json = None, by: str = "", after: float = 0.0) -> Transition:
         return self.send(Settled(done, result, by), after)
 
     def events(self) -> list[EventKind]:
@@ -200,7 +193,7 @@ def play(text: str, kit: Kit = KIT, *, max_model_len: int | None = None, value: 
     return Play(machine, job, max_model_len=max_model_len)
 
 
-def the(kind: type[T], step_or_action: Step | Action) -> T:
+def the(kind: type[T], step_or_action: Transition | Command) -> T:
     """The step's action, known to be of this kind."""
     action = getattr(step_or_action, "next", step_or_action)
     assert isinstance(action, kind), action

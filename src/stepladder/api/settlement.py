@@ -17,7 +17,7 @@ from stepladder.models.records import Settling
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.responses import Job
 from stepladder.services.settlement import Misfit, NotKept, settle
-from stepladder.workflows.step import Settled
+from stepladder.workflows.events import Settled
 
 if TYPE_CHECKING:
     from stepladder.api.parts import Parts

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings
-    from stepladder.workflows.step import Settled
+    from stepladder.workflows.events import Settled
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
 MaybeJob = Annotated[str | None, typer.Argument(metavar="[JOB]", help="the job's id")]
@@ -164,7 +164,7 @@ def settle(
 ) -> None:
     """Say whether an irreversible tool took effect, where its worker died or did not hear of it in time."""
     from stepladder.cli.desk import PRINCIPAL, at_desk
-    from stepladder.workflows.step import Settled
+    from stepladder.workflows.events import Settled
 
     if (done is None) is not not_done:
         remedy = "write --done JSON if it did, or --not-done if it did not"

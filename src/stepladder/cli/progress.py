@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from stepladder.cli.output import escape, shorten
 from stepladder.schemas.event import EventKind
-from stepladder.workflows.step import (
+from stepladder.workflows.transition import (
     Ask,
     Await,
     AwaitChildren,
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from stepladder.schemas.event import Event
+    from stepladder.schemas.event import HistoryEvent
     from stepladder.workflows.job import Attempt
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 
 class Progress:
@@ -35,7 +35,7 @@ class Progress:
         self._out = out
         self._status = status
 
-    def seen(self, step: Step) -> None:
+    def seen(self, step: Transition) -> None:
         """To be called with every step of the job."""
         for attempt in step.judged:
             self._attempt(step, attempt)
@@ -46,7 +46,7 @@ class Progress:
     def say(self, text: str) -> None:
         self._out.print(escape(text))
 
-    def _attempt(self, step: Step, attempt: Attempt) -> None:
+    def _attempt(self, step: Transition, attempt: Attempt) -> None:
         verdict = attempt.verdict
         if verdict is None:
             return
@@ -59,7 +59,7 @@ class Progress:
             text = f"{error.pointer or '/'}: {error.reason}"
             self._out.print(f"      {_short(text)}")
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: HistoryEvent) -> None:
         data = event.data
         match event.kind:
             case EventKind.TOOL_RETURNED:
@@ -88,7 +88,7 @@ def _short(text: str) -> str:
     return escape(shorten(text))
 
 
-def _busy(step: Step) -> str:
+def _busy(step: Transition) -> str:
     match step.next:
         case Ask(turn, attempt):
             return f"turn {turn.ordinal} {turn.state}: asking the model (attempt {attempt.ordinal})"

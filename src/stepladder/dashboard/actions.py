@@ -20,7 +20,7 @@ from stepladder.services.settlement import Misfit, NotKept
 from stepladder.services.settlement import settle as keep_settlement
 from stepladder.services.signals import Forbidden, refusal
 from stepladder.validation.parse import NotJson, parse
-from stepladder.workflows.step import Settled
+from stepladder.workflows.events import Settled
 
 if TYPE_CHECKING:
     from starlette.requests import Request

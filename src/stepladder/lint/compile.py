@@ -118,7 +118,7 @@ class _Compiler:
                 return self._call(name, state, runs[name])
             case doc.Wait():
                 return self._wait(name, state, irreversible)
-            case doc.Child():
+            case doc.ChildWorkflow():
                 return plans.child_state(self.pieces, name, state)
             case doc.End():
                 result = self.pieces.shape(state.result, ("states", name, "result"))

@@ -26,7 +26,7 @@ def edges_of(name: str, state: doc.State) -> Iterator[tuple[str, str, str]]:
     match state:
         case doc.End():
             return
-        case doc.Ask() | doc.Call() | doc.Wait() | doc.Child():
+        case doc.Ask() | doc.Call() | doc.Wait() | doc.ChildWorkflow():
             if isinstance(state.next, str):
                 yield ALWAYS, state.next, pointer(("states", name, "next"))
             else:
@@ -217,7 +217,7 @@ def _path_to_tool(states: Mapping[str, doc.State], start: str) -> tuple[str, ...
     waiting = deque([start])
     while waiting:
         name = waiting.popleft()
-        if isinstance(states[name], doc.Call | doc.Child):
+        if isinstance(states[name], doc.Call | doc.ChildWorkflow):
             path: list[str] = []
             here: str | None = name
             while here is not None:
@@ -231,7 +231,7 @@ def _path_to_tool(states: Mapping[str, doc.State], start: str) -> tuple[str, ...
     return None
 
 
-def check_exhausted(name: str, state: doc.Ask | doc.Call | doc.Child) -> Iterator[Finding]:
+def check_exhausted(name: str, state: doc.Ask | doc.Call | doc.ChildWorkflow) -> Iterator[Finding]:
     where = pointer(("states", name, "next"))
     has = not isinstance(state.next, str) and EXHAUSTED in state.next
     if state.max_visits is not None and not has:

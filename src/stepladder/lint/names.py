@@ -27,10 +27,10 @@ KINDS_BY_ROOT: dict[str, tuple[type, ...]] = {
     "turns": (doc.Ask,),
     "lists": (doc.Ask,),
     "tools": (doc.Call,),
-    "calls": (doc.Child,),
-    "errors": (doc.Call, doc.Child),
+    "calls": (doc.ChildWorkflow,),
+    "errors": (doc.Call, doc.ChildWorkflow),
     "signals": (doc.Wait,),
-    "visits": (doc.Ask, doc.Call, doc.Wait, doc.Child),
+    "visits": (doc.Ask, doc.Call, doc.Wait, doc.ChildWorkflow),
 }
 _WORK = 10_000  # schemas looked at for one name
 

@@ -61,11 +61,11 @@ def list_roots(state: doc.Ask) -> tuple[str, ...]:
     return ROOTS if state.each is None else (*ROOTS, EACH)
 
 
-def check_each_names(pieces: Pieces, state: str, spec: doc.Ask | doc.Child) -> None:
+def check_each_names(pieces: Pieces, state: str, spec: doc.Ask | doc.ChildWorkflow) -> None:
     """That ``each`` has what is read of it. An ``item`` exists only where the list is built over something."""
     if spec.each is None:
         return
-    known: tuple[str, ...] = IN_CALL if isinstance(spec, doc.Child) else IN_LIST
+    known: tuple[str, ...] = IN_CALL if isinstance(spec, doc.ChildWorkflow) else IN_LIST
     if spec.each.over is None:
         known = tuple(word for word in known if word != "item")
     for read in pieces.reads:
@@ -126,7 +126,7 @@ def _members(name: str, each: doc.Each, root: Json) -> Iterator[Finding]:
             yield Finding("unknown_member", place, f"no element can have `{at}`", remedy)
 
 
-def child_state(pieces: Pieces, name: str, state: doc.Child) -> ChildState:
+def child_state(pieces: Pieces, name: str, state: doc.ChildWorkflow) -> ChildState:
     """The state of a call. Whether its workflow is published is for the moment at which it starts."""
     where = ("states", name)
     pieces.findings.extend(_call_words(name, state))
@@ -150,7 +150,7 @@ def child_state(pieces: Pieces, name: str, state: doc.Child) -> ChildState:
     )
 
 
-def _call_words(name: str, state: doc.Child) -> Iterator[Finding]:
+def _call_words(name: str, state: doc.ChildWorkflow) -> Iterator[Finding]:
     yield from graph.check_exhausted(name, state)
     where = pointer(("states", name, "next"))
     for word, when in ((OK, "its children have succeeded"), (ERROR, "one has not")):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.answer import Arrival, Verdict
     from stepladder.workflows.job import Attempt, Job, Turn
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Ask
+    from stepladder.workflows.transition import Ask
 
 log = structlog.get_logger("stepladder.runner")
 

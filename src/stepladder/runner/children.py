@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from stepladder.models.children import NewChild, cancel_children, children_of, start_children
 from stepladder.schemas.document import Workflow
 from stepladder.validation.schema import Schema, compile_schema
-from stepladder.workflows.children import child_id, child_lineage
+from stepladder.workflows.child_calls import child_id, child_lineage
+from stepladder.workflows.events import ChildrenSeen, Resolved, Unresolved
 from stepladder.workflows.job import ChildFailure, ToolError
-from stepladder.workflows.step import ChildrenSeen, Resolved, Unresolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stepladder.models.records import Claim, WorkflowRow
     from stepladder.models.store import Store
     from stepladder.workflows.job import ChildCall, Job
-    from stepladder.workflows.step import Resolve, TendChildren
+    from stepladder.workflows.transition import Resolve, TendChildren
 
 MOST_TOLD = 5
 

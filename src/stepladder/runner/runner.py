@@ -28,21 +28,18 @@ from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance, cancel
+from stepladder.workflows.events import Cancelled, Claimed, Judged, Signalled
 from stepladder.workflows.job import ChildCall, ToolCall, Turn, Wait
-from stepladder.workflows.step import (
+from stepladder.workflows.transition import (
     Ask,
     Await,
     AwaitChildren,
     AwaitSettlement,
-    Cancelled,
-    Claimed,
     Finished,
     Hold,
-    Judged,
     Resolve,
     Rest,
     RunTool,
-    Signalled,
     TendChildren,
 )
 
@@ -58,9 +55,10 @@ if TYPE_CHECKING:
     from stepladder.runner.claimer import Picked
     from stepladder.runner.heartbeat import Lease
     from stepladder.runner.machines import Machines
+    from stepladder.workflows.events import Event
     from stepladder.workflows.job import Job
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Step, Trigger
+    from stepladder.workflows.transition import Transition
 
 log = structlog.get_logger("stepladder.runner")
 
@@ -117,7 +115,7 @@ class Runner:
     owner: str = field(default_factory=owner_name)
     lease_s: float = LEASE_S
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    observe: Callable[[Step], None] = lambda _: None
+    observe: Callable[[Transition], None] = lambda _: None
     is_over: Callable[[UUID], bool] = lambda _: False
     notify: Callable[[Sequence[UUID]], None] = lambda _: None
     limiter: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
@@ -257,8 +255,8 @@ class Runner:
             trigger = Cancelled() if isinstance(came, LeaseStatus) else came
 
     async def _step(
-        self, claim: Claim, machine: Machine, job: Job, trigger: Trigger, lease: Lease, permit: Permit
-    ) -> Step | None:
+        self, claim: Claim, machine: Machine, job: Job, trigger: Event, lease: Lease, permit: Permit
+    ) -> Transition | None:
         """The machine's step, committed; None if the job is in other hands.
 
         Where somebody has paused the job, nothing more is begun: the step is made anew, and ends before that. What the
@@ -283,13 +281,13 @@ class Runner:
         step = self._advance(machine, job, trigger, hold=True)
         return step if await self._commit(claim, machine, step) else None
 
-    def _advance(self, machine: Machine, job: Job, trigger: Trigger, *, hold: bool = False) -> Step:
+    def _advance(self, machine: Machine, job: Job, trigger: Event, *, hold: bool = False) -> Transition:
         known = self.identity
         return advance(
             machine, job, trigger, self.now(), max_model_len=known.max_model_len, lengths=known.lengths, hold=hold
         )
 
-    async def _commit(self, claim: Claim, machine: Machine, step: Step, *, unless_paused: bool = False) -> bool:
+    async def _commit(self, claim: Claim, machine: Machine, step: Transition, *, unless_paused: bool = False) -> bool:
         stamp = None
         if step.opened is not None and isinstance(step.next, Ask):
             stamp = self.asking.stamp(machine, step.job, step.next.turn, step.opened)
@@ -314,7 +312,7 @@ class Runner:
 
     async def _do(
         self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool, permit: Permit
-    ) -> Trigger | None:
+    ) -> Event | None:
         """Does what the machine wants, with no connection to the database held meanwhile. None: the job is lost."""
         if isinstance(action, RunTool):
             tool = machine.tool(action.call.state, action.call.tool)
@@ -324,7 +322,7 @@ class Runner:
             verdict = await self.asking.ask(claim, machine, job, action, permit)
             return None if verdict is None else Judged(verdict)
 
-    async def _call(self, claim: Claim, job: Job, action: Resolve | TendChildren) -> Trigger | None:
+    async def _call(self, claim: Claim, job: Job, action: Resolve | TendChildren) -> Event | None:
         if isinstance(action, Resolve):
             return await children.resolve(self.store, action)
         return await children.tend(self.store, claim, job, action, self.now(), self.notify)
@@ -336,7 +334,7 @@ class Runner:
     def _is_long(self, until: datetime) -> bool:
         return (until - self.now()).total_seconds() > SHORT_REST_S
 
-    async def _first_trigger(self, claim: Claim, machine: Machine) -> Trigger:
+    async def _first_trigger(self, claim: Claim, machine: Machine) -> Event:
         """What a claim finds: a stored answer without its verdict, an attempt never heard of again, a signal, time."""
         job, pending = claim.job, claim.pending
         match job.open:
@@ -355,6 +353,6 @@ class Runner:
                 return Claimed(claim.taken_over)
 
 
-def _early(claim: Claim, step: Step, wait: Wait) -> bool:
+def _early(claim: Claim, step: Transition, wait: Wait) -> bool:
     """Whether a signal for this wait is there already."""
     return any(signal.name == wait.signal and signal.id != step.taken for signal in claim.signals)

@@ -17,8 +17,8 @@ from stepladder.schemas.errors import EffectUnknownError
 from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect
 from stepladder.validation.parse import NotJson, parse
 from stepladder.validation.schema import Schema, compile_schema
+from stepladder.workflows.events import ToolFailed, ToolReturned, ToolUnknown
 from stepladder.workflows.job import ToolError
-from stepladder.workflows.step import ToolFailed, ToolReturned, ToolUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

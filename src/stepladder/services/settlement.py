@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from stepladder.runner.machines import Machines
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job, OpenSettlement
+    from stepladder.workflows.events import Settled
     from stepladder.workflows.job import ToolCall
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Settled
 
 
 @dataclass(frozen=True, slots=True)

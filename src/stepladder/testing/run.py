@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Ran:
     job: Job
     turns: tuple[Turn, ...]
     events: tuple[Event, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Transition, ...]
 
 
 async def run(
@@ -59,7 +59,7 @@ async def run(
     """
     kit = registered() if kit is None else kit
     machine, called = _machine(workflow, kit), [_machine(other, kit) for other in others]
-    steps: list[Step] = []
+    steps: list[Transition] = []
     async with open_system(database_url, engine_url, kit, observe=steps.append) as system:
         for one in (*called, machine):
             await publish(system.store, one)

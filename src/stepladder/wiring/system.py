@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stepladder.engine.limiter import ConcurrencyLimiter
     from stepladder.schemas.prices import Prices
     from stepladder.schemas.tool import Kit
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ async def open_system(
     model: str | None = None,
     prices: Prices | None = None,
     engine_concurrency: int | None = None,
-    observe: Callable[[Step], None] = lambda _: None,
+    observe: Callable[[Transition], None] = lambda _: None,
 ) -> AsyncIterator[System]:
     """Everything, ready for work. ``prices`` hold from now on, ``observe`` sees every step that is committed.
 

@@ -15,10 +15,10 @@ from stepladder.models.ids import uuid7
 from stepladder.models.records import Stamp
 from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Received, Verdict
-from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import JobStatus
 from stepladder.workflows.job import Attempt, Job, Message, Turn, Wait
-from stepladder.workflows.step import Ask, Await, Finished, Rest, Step
+from stepladder.workflows.transition import Ask, Await, Finished, Rest, Transition
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
@@ -47,14 +47,14 @@ class Bench:
         assert claim is not None
         return claim
 
-    async def commit(self, claim: Claim, step: Step, **options: Any) -> bool:
+    async def commit(self, claim: Claim, step: Transition, **options: Any) -> bool:
         return await self.store.commit(claim, step, Stamp(f"{claim.job.id}", "model", "0.32.0", "xgrammar"), **options)
 
     async def ask(self, claim: Claim, question: str = "Which team?") -> tuple[Claim, Attempt]:
         """Opens turn 1 with its first attempt."""
         attempt = Attempt(1, 1, 128, {"seed": 7}, history_to=1)
         opened = Turn(1, 1, "usage", question, NOW, "a" * 64)
-        step = Step(
+        step = Transition(
             replace(
                 claim.job,
                 status=JobStatus.RUNNING,
@@ -64,7 +64,7 @@ class Bench:
                 event_count=2,
             ),
             Ask(opened, attempt),
-            events=(Event(2, EventKind.TURN_STARTED, 1, data={"state": "usage"}),),
+            events=(HistoryEvent(2, EventKind.TURN_STARTED, 1, data={"state": "usage"}),),
             visits=(opened,),
             opened=attempt,
             messages=(Message(1, 0, "system", "Be brief."),),
@@ -84,10 +84,10 @@ class Bench:
         assert isinstance(turn, Turn)
         closed = replace(turn, attempts=(judged,), outcome=verdict.outcome, output=verdict.output, closed_at=NOW)
         job = replace(claim.job, visits=(*claim.job.visits[:-1], closed))
-        assert await self.commit(claim, Step(job, Rest(NOW), visits=(closed,), judged=(judged,)), release=False)
+        assert await self.commit(claim, Transition(job, Rest(NOW), visits=(closed,), judged=(judged,)), release=False)
         return replace(claim, job=job)
 
-    def waiting(self, claim: Claim, until: datetime | None = None) -> Step:
+    def waiting(self, claim: Claim, until: datetime | None = None) -> Transition:
         visit = len(claim.job.visits) + 1
         wait = Wait(visit, "approve", "approval", uuid7(), {"total": 36}, NOW, until)
         job = replace(
@@ -97,10 +97,12 @@ class Bench:
             waiting_for="approval",
             visits=(*claim.job.visits, wait),
         )
-        return Step(job, Await(wait), visits=(wait,))
+        return Transition(job, Await(wait), visits=(wait,))
 
-    def finished(self, claim: Claim) -> Step:
-        return Step(replace(claim.job, status=JobStatus.SUCCEEDED, state="done", result={"total": 36}), Finished())
+    def finished(self, claim: Claim) -> Transition:
+        return Transition(
+            replace(claim.job, status=JobStatus.SUCCEEDED, state="done", result={"total": 36}), Finished()
+        )
 
     async def dump(self) -> dict[str, list[str]]:
         """Every row of every table."""

@@ -31,22 +31,10 @@ from stepladder.runner.runner import _early
 from stepladder.schemas.answer import Received
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance
+from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, ToolFailed, ToolReturned, ToolUnknown
 from stepladder.workflows.job import Job, ToolCall, ToolError, Wait
-from stepladder.workflows.step import (
-    Ask,
-    Await,
-    AwaitSettlement,
-    Cancelled,
-    Claimed,
-    Judged,
-    Rest,
-    RunTool,
-    Settled,
-    ToolFailed,
-    ToolReturned,
-    ToolUnknown,
-)
-from support.hands import MACHINES, Hand, Known, as_loaded, first_trigger, verdict_on
+from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Rest, RunTool
+from support.hands import MACHINES, Hand, Known, as_loaded, first_event, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -54,8 +42,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.models.records import Claim
+    from stepladder.workflows.events import Event
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Step, Trigger
+    from stepladder.workflows.transition import Transition
 
     T = TypeVar("T")
 
@@ -158,7 +147,7 @@ class AnyOrder(RuleBasedStateMachine):
         known.fence, known.holder = claim.fence, claim.owner
         hand = Hand(claim, claim.job, Rest(self.now()))
         self.hands[claim.owner][claim.job.id] = hand
-        self.step(hand, first_trigger(claim))
+        self.step(hand, first_event(claim))
 
     def let_go(self, job: UUID) -> None:
         """Whoever believes to have it is a ghost from now on."""
@@ -167,18 +156,18 @@ class AnyOrder(RuleBasedStateMachine):
                 self.ghosts.append(hands.pop(job))
         self.known[job].holder = None
 
-    def step(self, hand: Hand, trigger: Trigger) -> None:
+    def step(self, hand: Hand, event: Event) -> None:
         """One step of the machine, and its commit, as the runner does it. The store takes it if the fence is right."""
         job, known = hand.job.id, self.known[hand.job.id]
         held = known.fence == hand.claim.fence
-        step = advance(known.machine, hand.job, trigger, self.now())
-        begins = isinstance(step.next, Ask | RunTool) and not isinstance(trigger, Judged)
+        step = advance(known.machine, hand.job, event, self.now())
+        begins = isinstance(step.next, Ask | RunTool) and not isinstance(event, Judged)
         if not self.commit(hand, step, unless_paused=begins):
             assert not held or (begins and known.paused)
             assert self.do(self.store.holds(hand.claim)) == held
             if not held:
                 return
-            step = advance(known.machine, hand.job, trigger, self.now(), hold=True)
+            step = advance(known.machine, hand.job, event, self.now(), hold=True)
             assert self.commit(hand, step)
         assert held
         known.job = hand.job = step.job
@@ -194,7 +183,7 @@ class AnyOrder(RuleBasedStateMachine):
         elif hand.claim.cancel_requested and isinstance(step.next, Ask | RunTool):
             self.step(hand, Cancelled())
 
-    def commit(self, hand: Hand, step: Step, *, unless_paused: bool = False) -> bool:
+    def commit(self, hand: Hand, step: Transition, *, unless_paused: bool = False) -> bool:
         claim, stamp = hand.claim, None
         if step.opened is not None:
             stamp = Stamp(f"{hand.job.id}-{step.opened.turn}-{step.opened.ordinal}")
@@ -262,12 +251,12 @@ class AnyOrder(RuleBasedStateMachine):
                 if call.effect is Effect.IRREVERSIBLE:
                     known.paid[call.key] += 1
                     assert known.paid[call.key] == 1, "it ran twice"
-                trigger: Trigger = ToolReturned({"word": word})
+                event: Event = ToolReturned({"word": word})
                 if word == "wrong":
-                    trigger = ToolFailed(ToolError("KeyError", "not there"))
+                    event = ToolFailed(ToolError("KeyError", "not there"))
                 elif word == "lost" and call.effect is Effect.IRREVERSIBLE:
-                    trigger = ToolUnknown(UNKNOWN)
-                self.step(hand, trigger)
+                    event = ToolUnknown(UNKNOWN)
+                self.step(hand, event)
             case Rest(until):
                 self.later = max(self.later, until - datetime.now(UTC))
                 self.step(hand, Claimed())

@@ -14,13 +14,13 @@ from stepladder.models.ids import uuid7
 from stepladder.models.records import LeaseStatus
 from stepladder.models.rows import step_json
 from stepladder.schemas.answer import Received, Verdict
-from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.job import Attempt, Message, ToolCall, Turn, Wait
-from stepladder.workflows.step import AwaitSettlement, Finished, Rest, RunTool, Step
+from stepladder.workflows.transition import AwaitSettlement, Finished, Rest, RunTool, Transition
 
 from .conftest import NOW
 
@@ -69,18 +69,18 @@ async def test_the_higher_priority_is_claimed_first_and_then_the_longer_wait(ben
 async def test_a_job_that_rests_is_not_due_before_its_time(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
-    assert await bench.commit(claim, Step(replace(job, status=JobStatus.RUNNING, due_at=soon()), Rest(soon())))
+    assert await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING, due_at=soon()), Rest(soon())))
     assert await bench.store.claim("worker", 60.0, job.id) is None
     job = await bench.submit()
     claim = await bench.claim(job)
-    assert await bench.commit(claim, Step(replace(job, status=JobStatus.RUNNING), Rest(soon(-1))))
+    assert await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING), Rest(soon(-1))))
     assert (await bench.claim(job)).job.status is JobStatus.RUNNING
 
 
 async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
-    assert await bench.commit(claim, Step(job, Rest(soon(-1))), release=False)
+    assert await bench.commit(claim, Transition(job, Rest(soon(-1))), release=False)
     assert await bench.store.claim("other", 60.0, job.id) is None
     assert await bench.store.heartbeat(claim) is LeaseStatus.HELD
 
@@ -89,13 +89,13 @@ async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
 async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobStatus) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
-    assert await bench.commit(claim, Step(replace(job, status=status, result=[1]), Finished()))
+    assert await bench.commit(claim, Transition(replace(job, status=status, result=[1]), Finished()))
     row = await bench.row(job)
     assert (row["status"], row["result"], row["lease_owner"], row["wake_at"]) == (status, [1], None, None)
     assert row["finished_at"] is not None
     assert await bench.store.claim("worker", 60.0, job.id) is None
     assert await bench.store.heartbeat(claim) is LeaseStatus.LOST
-    assert not await bench.commit(claim, Step(job, Rest(NOW)))
+    assert not await bench.commit(claim, Transition(job, Rest(NOW)))
 
 
 async def test_an_expired_lease_is_taken_over(bench: Bench) -> None:
@@ -129,10 +129,10 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
     before = await bench.dump()
     turn, call = Turn(2, 2, "bill", "?", NOW, "b" * 64), ToolCall(3, "run", "pay", Effect.IDEMPOTENT, {}, "k", NOW)
     judged = replace(attempt, verdict=Verdict(Outcome.VALID, output=1))
-    everything = Step(
+    everything = Transition(
         replace(first.job, status=JobStatus.SUCCEEDED, tokens=99, event_count=9),
         Finished(),
-        events=(Event(3, EventKind.JOB_SUCCEEDED),),
+        events=(HistoryEvent(3, EventKind.JOB_SUCCEEDED),),
         visits=(replace(turn, ordinal=1), turn, call, Wait(4, "approve", "approval", uuid7(), None, NOW)),
         judged=(judged,),
         opened=Attempt(2, 1, 10),
@@ -153,10 +153,10 @@ async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(benc
     await bench.store.signal(job.id, signal_id, "approval", {})
     before = await bench.dump()
     turn, call = Turn(2, 2, "bill", "?", NOW, "b" * 64), ToolCall(3, "run", "pay", Effect.IDEMPOTENT, {}, "k", NOW)
-    step = Step(
+    step = Transition(
         replace(claim.job, status=JobStatus.RUNNING),
         RunTool(call),
-        events=(Event(3, EventKind.TOOL_STARTED),),
+        events=(HistoryEvent(3, EventKind.TOOL_STARTED),),
         visits=(turn, call, Wait(4, "approve", "approval", uuid7(), None, NOW)),
         judged=(replace(attempt, verdict=Verdict(Outcome.VALID, output=1)),),
         opened=Attempt(2, 1, 10),
@@ -204,7 +204,7 @@ async def test_a_judged_attempt_is_not_pending(bench: Bench) -> None:
     claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
     await bench.answer(claim, attempt)
     judged = replace(attempt, verdict=Verdict(Outcome.EMPTY, "no_content"))
-    assert await bench.commit(claim, Step(claim.job, Rest(soon(-1)), judged=(judged,)))
+    assert await bench.commit(claim, Transition(claim.job, Rest(soon(-1)), judged=(judged,)))
     again = await bench.claim(job)
     assert again.pending is None
     assert again.job.open is not None
@@ -275,7 +275,7 @@ async def test_a_job_that_waits_for_settlement_is_in_nobodys_hands(bench: Bench)
     claim = await bench.claim(job)
     call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {}, "key", NOW)
     waiting = replace(job, status=JobStatus.WAITING, waiting_for="settlement", visits=(call,))
-    assert await bench.commit(claim, Step(waiting, AwaitSettlement(call), visits=(call,)))
+    assert await bench.commit(claim, Transition(waiting, AwaitSettlement(call), visits=(call,)))
     row = await bench.row(job)
     assert (row["status"], row["waiting_for"], row["lease_owner"]) == ("waiting", "settlement", None)
     assert row["wake_at"] is None

@@ -18,8 +18,9 @@ from stepladder.schemas.job import SETTLEMENT, JobStatus
 from stepladder.schemas.responses import Said
 from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
+from stepladder.workflows.events import Settled
 from stepladder.workflows.job import ToolCall, ToolError, Wait
-from stepladder.workflows.step import AwaitSettlement, Rest, RunTool, Settled, Step
+from stepladder.workflows.transition import AwaitSettlement, Rest, RunTool, Transition
 
 from .conftest import NOW
 
@@ -47,16 +48,16 @@ async def running(bench: Bench) -> Claim:
     claim = await bench.claim(await bench.submit())
     call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {"sum": 3}, KEY, NOW)
     job = replace(claim.job, status=JobStatus.RUNNING, state="pay", visits=(call,))
-    assert await bench.commit(claim, Step(job, RunTool(call), visits=(call,)))
+    assert await bench.commit(claim, Transition(job, RunTool(call), visits=(call,)))
     return replace(claim, job=job)
 
 
-def waiting(claim: Claim) -> Step:
+def waiting(claim: Claim) -> Transition:
     call = claim.job.visits[-1]
     assert isinstance(call, ToolCall)
     call = replace(call, error=WHY)
     job = replace(claim.job, status=JobStatus.WAITING, waiting_for=SETTLEMENT, visits=(call,))
-    return Step(job, AwaitSettlement(call), visits=(call,))
+    return Transition(job, AwaitSettlement(call), visits=(call,))
 
 
 async def unsettled(bench: Bench) -> Job:
@@ -66,12 +67,12 @@ async def unsettled(bench: Bench) -> Job:
     return claim.job
 
 
-def closed(claim: Claim) -> Step:
+def closed(claim: Claim) -> Transition:
     call = claim.job.visits[-1]
     assert isinstance(call, ToolCall)
     call = replace(call, result={"receipt": 7}, error=None, closed_at=NOW)
     job = replace(claim.job, status=JobStatus.RUNNING, waiting_for=None, visits=(call,))
-    return Step(job, Rest(datetime.now(UTC) + timedelta(days=1)), visits=(call,))
+    return Transition(job, Rest(datetime.now(UTC) + timedelta(days=1)), visits=(call,))
 
 
 async def test_a_settlement_wakes_the_job_and_comes_with_the_claim(bench: Bench) -> None:
@@ -242,7 +243,7 @@ async def test_a_lost_worker_is_known_until_the_machine_has_taken_note_of_it(ben
     assert await bench.store.release(second), "it lacks a tool, and notes nothing"
     third = await bench.claim(job)
     assert third.taken_over
-    assert await bench.commit(third, Step(replace(job, status=JobStatus.RUNNING), Rest(NOW)))
+    assert await bench.commit(third, Transition(replace(job, status=JobStatus.RUNNING), Rest(NOW)))
     assert not (await bench.claim(job)).taken_over
 
 

@@ -17,7 +17,7 @@ from stepladder.schemas.job import JobStatus
 from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.job import ToolCall
-from stepladder.workflows.step import AwaitSettlement, Rest, Step
+from stepladder.workflows.transition import AwaitSettlement, Rest, Transition
 
 from .conftest import NOW
 
@@ -46,7 +46,7 @@ async def test_a_taken_signal_is_pending_no_longer(bench: Bench) -> None:
         await bench.store.signal(job.id, signal_id, "approval", None)
     claim = await bench.claim(job)
     assert [signal.id for signal in claim.signals] == [first, second]
-    assert await bench.commit(claim, Step(job, Rest(NOW), taken=first))
+    assert await bench.commit(claim, Transition(job, Rest(NOW), taken=first))
     inbox = await bench.store.pending_signals(job.id)
     assert (inbox.known_signals, [signal.id for signal in inbox.signals]) == (2, [second])
 
@@ -132,7 +132,7 @@ async def test_a_signal_does_not_cut_a_rest_short(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
     await bench.store.signal(job.id, uuid7(), "approval", 1)
-    assert await bench.commit(claim, Step(replace(job, status=JobStatus.RUNNING), Rest(FAR)))
+    assert await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING), Rest(FAR)))
     await bench.store.signal(job.id, uuid7(), "approval", 1)
     assert await bench.store.claim("worker", 60.0, job.id) is None
 
@@ -155,8 +155,8 @@ async def test_a_request_to_cancel_wakes_a_job_that_was_let_go_of(bench: Bench, 
     call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {}, "key", NOW)
     step = {
         "wait": bench.waiting(claim),
-        "rest": Step(running, Rest(FAR)),
-        "settlement": Step(waiting, AwaitSettlement(call)),
+        "rest": Transition(running, Rest(FAR)),
+        "settlement": Transition(waiting, AwaitSettlement(call)),
     }[kind]
     if before:
         await bench.store.request_cancel(job.id)
@@ -171,7 +171,7 @@ async def test_a_request_to_cancel_that_the_worker_knows_does_not_wake_it_again(
     await bench.store.request_cancel(job.id)
     claim = await bench.claim(job)
     call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {}, "key", NOW)
-    assert await bench.commit(claim, Step(replace(job, status=JobStatus.WAITING), AwaitSettlement(call)))
+    assert await bench.commit(claim, Transition(replace(job, status=JobStatus.WAITING), AwaitSettlement(call)))
     assert await bench.store.claim("worker", 60.0, job.id) is None
 
 

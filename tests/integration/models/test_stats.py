@@ -18,7 +18,7 @@ from stepladder.schemas.answer import Completion, Lost, Usage, Verdict, Violatio
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.prices import Price, Prices
 from stepladder.workflows.job import Attempt, Turn
-from stepladder.workflows.step import Ask, Step
+from stepladder.workflows.transition import Ask, Transition
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
@@ -61,7 +61,7 @@ async def play(bench: Bench, *verdicts: Verdict) -> Claim:
         again = Attempt(1, nth, 128)
         turn = claim.job.visits[0]
         assert isinstance(turn, Turn)
-        step = Step(claim.job, Ask(turn, again), judged=(replace(attempt, verdict=verdict),), opened=again)
+        step = Transition(claim.job, Ask(turn, again), judged=(replace(attempt, verdict=verdict),), opened=again)
         assert await bench.commit(claim, step)
         attempt = again
     return claim

@@ -16,7 +16,7 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.workflows.job import Job, Message
-from stepladder.workflows.step import Finished, Rest, Step
+from stepladder.workflows.transition import Finished, Rest, Transition
 
 from .conftest import NOW
 
@@ -100,11 +100,11 @@ async def test_a_step_that_breaks_a_rule_of_the_tables_writes_nothing(bench: Ben
     before = await bench.dump()
     twice = (Message(1, 0, "system", "hi"), Message(1, 0, "system", "hi"))
     with pytest.raises(psycopg.errors.UniqueViolation):
-        await bench.commit(claim, Step(job, Rest(NOW), messages=twice))
+        await bench.commit(claim, Transition(job, Rest(NOW), messages=twice))
     with pytest.raises(psycopg.errors.CheckViolation):  # ended, and not yet over
-        await bench.commit(claim, Step(replace(job, status=JobStatus.FAILED), Rest(NOW)))
+        await bench.commit(claim, Transition(replace(job, status=JobStatus.FAILED), Rest(NOW)))
     with pytest.raises(psycopg.errors.CheckViolation):  # over, and not yet ended
-        await bench.commit(claim, Step(replace(job, status=JobStatus.RUNNING), Finished()))
+        await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING), Finished()))
     assert await bench.dump() == before
 
 

@@ -18,7 +18,7 @@ from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import Attempt, Job, Message, ToolCall, ToolError, Turn, Wait
-from stepladder.workflows.step import Ask, Finished, Rest, RunTool, Step
+from stepladder.workflows.transition import Ask, Finished, Rest, RunTool, Transition
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
@@ -202,20 +202,20 @@ async def play(bench: Bench, claim: Claim, job: Job) -> None:
                 )
                 for attempt in visit.attempts:
                     asked = replace(attempt, verdict=None, content_hash=None)
-                    await bench.commit(claim, Step(job, Ask(opened, asked), visits=(opened,), opened=asked))
+                    await bench.commit(claim, Transition(job, Ask(opened, asked), visits=(opened,), opened=asked))
                     assert attempt.verdict is not None
                     came = Received(200, b"raw", retry_after_s=attempt.verdict.retry_after_s)
                     assert await bench.answer(claim, attempt, came)
-                    judged = Step(job, Rest(visit.opened_at), judged=(attempt,))
+                    judged = Transition(job, Rest(visit.opened_at), judged=(attempt,))
                     assert await bench.commit(claim, judged, release=False)
             case ToolCall():
                 called = replace(visit, result=None, error=None, closed_at=None)
-                await bench.commit(claim, Step(job, RunTool(called), visits=(called,)))
+                await bench.commit(claim, Transition(job, RunTool(called), visits=(called,)))
             case Wait():
                 waited = replace(visit, payload=None, signal_id=None, action=None, closed_at=None)
-                await bench.commit(claim, Step(job, Rest(visit.opened_at), visits=(waited,)), release=False)
-        await bench.commit(claim, Step(job, Rest(visit.opened_at), visits=(visit,)), release=False)
-    assert await bench.commit(claim, Step(job, Rest(NOW), messages=job.transcript))
+                await bench.commit(claim, Transition(job, Rest(visit.opened_at), visits=(waited,)), release=False)
+        await bench.commit(claim, Transition(job, Rest(visit.opened_at), visits=(visit,)), release=False)
+    assert await bench.commit(claim, Transition(job, Rest(NOW), messages=job.transcript))
 
 
 def with_own_key(visit: Visit) -> Visit:
@@ -258,7 +258,7 @@ async def test_foreign_words_that_postgresql_cannot_hold_do_not_stop_a_commit(be
     odd = Verdict(Outcome.EMPTY, "no\0content", completion=Completion(finish_reason="st\0p"))
     claim = await bench.judge(claim, attempt, odd)
     failed = replace(claim.job, status=JobStatus.FAILED, failure=Failure.REJECTED, failure_detail="said \0")
-    assert await bench.commit(claim, Step(failed, Finished()))
+    assert await bench.commit(claim, Transition(failed, Finished()))
     assert (await bench.row(job))["failure_detail"] == "said \ufffd"
 
 
@@ -304,7 +304,7 @@ async def test_the_first_word_of_a_stamp_is_the_request_id_that_a_pending_attemp
     job = await bench.submit()
     claim = await bench.claim(job)
     attempt, turn = Attempt(1, 1, 10), Turn(1, 1, "ask", "?", job.created_at, "a" * 64)
-    step = Step(replace(claim.job, status=JobStatus.RUNNING), Ask(turn, attempt), visits=(turn,), opened=attempt)
+    step = Transition(replace(claim.job, status=JobStatus.RUNNING), Ask(turn, attempt), visits=(turn,), opened=attempt)
     assert await bench.store.commit(claim, step, Stamp("request-7"))
     await bench.store.release(claim)
     pending = (await bench.claim(job)).pending
@@ -319,14 +319,14 @@ async def test_of_an_open_turn_the_next_worker_has_what_was_said_so_far_and_of_a
     claim, attempt = await bench.ask(await bench.claim(job))
     assert await bench.answer(claim, attempt)
     cut = Verdict(Outcome.TRUNCATION, "budget", completion=Completion(b'{"hours": 1, \xff'))
-    rest = Step(claim.job, Rest(NOW), judged=(replace(attempt, verdict=cut),))
+    rest = Transition(claim.job, Rest(NOW), judged=(replace(attempt, verdict=cut),))
     assert await bench.commit(claim, rest)
     claim = await bench.claim(job)
     assert [completion.content for completion in completions(claim.job)] == [b'{"hours": 1, \xff']
     turn = claim.job.visits[0]
     assert isinstance(turn, Turn)
     closed = replace(turn, closed_at=NOW, outcome=Outcome.TRUNCATION)
-    assert await bench.commit(claim, Step(replace(claim.job, visits=(closed,)), Rest(NOW), visits=(closed,)))
+    assert await bench.commit(claim, Transition(replace(claim.job, visits=(closed,)), Rest(NOW), visits=(closed,)))
     assert [completion.content for completion in completions((await bench.claim(job)).job)] == [None]
 
 

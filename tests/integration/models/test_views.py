@@ -19,7 +19,7 @@ from stepladder.schemas.job import JobStatus
 from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.workflows.job import Attempt, Turn
-from stepladder.workflows.step import Ask, Rest, Step
+from stepladder.workflows.transition import Ask, Rest, Transition
 
 from .conftest import NOW
 
@@ -69,7 +69,7 @@ async def two_attempts(bench: Bench, first: Verdict, second: Verdict, arrival: A
     again = Attempt(1, 2, 256, {"seed": 7}, note="Not accepted: \0")
     turn = claim.job.visits[0]
     assert isinstance(turn, Turn)
-    retry = Step(claim.job, Ask(turn, again), judged=(replace(attempt, verdict=first),), opened=again)
+    retry = Transition(claim.job, Ask(turn, again), judged=(replace(attempt, verdict=first),), opened=again)
     assert await bench.commit(claim, retry)
     assert await bench.answer(claim, again)
     await bench.judge(claim, again, second)
@@ -191,7 +191,7 @@ async def test_what_a_user_typed_cannot_break_a_view(bench: Bench) -> None:
     await bench.answer(claim, attempt, Lost(Cause.TIMEOUT, "\0"))
     odd = Verdict(Outcome.TRANSPORT, "timeout", errors=(Violation("\0", "\ud83d", "\0"),))
     claim = await bench.judge(claim, attempt, odd)
-    await bench.commit(claim, Step(replace(claim.job, failure_detail="\0", state="usage"), Rest(NOW)))
+    await bench.commit(claim, Transition(replace(claim.job, failure_detail="\0", state="usage"), Rest(NOW)))
     for view in PROMISED:
         async with await bench.connect() as connection:
             rows = await (await connection.execute(SQL("SELECT * FROM {}").format(Identifier(view)))).fetchall()
@@ -208,7 +208,7 @@ async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_i
     async def turn(ordinal: int, state: str, value: Any, *, closed: bool = True) -> None:
         kept = None if value is None else Degraded(value, (Loss("/b", "cut: \0"),), 2, Outcome.TRUNCATION)
         visit = Turn(ordinal, ordinal, state, "?", NOW, "a" * 64, degraded=kept, closed_at=NOW if closed else None)
-        assert await bench.commit(claim, Step(claim.job, Rest(NOW), visits=(visit,)), release=False)
+        assert await bench.commit(claim, Transition(claim.job, Rest(NOW), visits=(visit,)), release=False)
 
     async def shown() -> dict[str, Any]:
         rows = await select(bench, "SELECT degraded FROM job_overview")

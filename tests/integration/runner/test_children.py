@@ -16,7 +16,8 @@ from stepladder.runner import children
 from stepladder.runner.runner import SliceEnd
 from stepladder.testing import Answer, Fault, eventually
 from stepladder.workflows.advance import advance
-from stepladder.workflows.step import Claimed, Resolve, Resolved, TendChildren
+from stepladder.workflows.events import Claimed, Resolved
+from stepladder.workflows.transition import Resolve, TendChildren
 
 from .conftest import asking
 

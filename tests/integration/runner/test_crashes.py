@@ -9,7 +9,7 @@ import pytest
 
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Receipt, Settling
-from stepladder.workflows.step import Settled
+from stepladder.workflows.events import Settled
 from support.crashes import POINTS, STATES, Crash, register, written
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from stepladder.schemas.outcomes import Cause
 from stepladder.testing import Answer, Fault, Raw, ScriptedEngine, eventually
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.workflows.advance import advance
-from stepladder.workflows.step import Claimed
+from stepladder.workflows.events import Claimed
 
 from .conftest import asking
 

@@ -22,9 +22,10 @@ from stepladder.services.revalidation import By, Revalidation
 from stepladder.services.submission import submit
 from stepladder.testing import Fault, eventually
 from stepladder.workflows.advance import advance
+from stepladder.workflows.events import Claimed, Settled
 from stepladder.workflows.job import ToolCall
 from stepladder.workflows.replay import Refused
-from stepladder.workflows.step import Claimed, RunTool, Settled
+from stepladder.workflows.transition import RunTool
 
 from .conftest import asking
 

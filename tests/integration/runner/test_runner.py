@@ -20,7 +20,8 @@ from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.tool import Kit
 from stepladder.testing import Answer, Fault, eventually
 from stepladder.workflows.advance import advance
-from stepladder.workflows.step import Ask, Claimed, Step
+from stepladder.workflows.events import Claimed
+from stepladder.workflows.transition import Ask, Transition
 
 from .conftest import asking
 
@@ -370,7 +371,7 @@ async def test_fifty_jobs_at_once_share_a_pool_of_ten_connections(works: Open) -
 
 async def test_what_was_committed_is_what_is_observed(works: Open) -> None:
     w = await works({"n": -1}, {"n": 1})
-    steps: list[Step] = []
+    steps: list[Transition] = []
     job = await w.submit(ASK)
     await w.runner(observe=steps.append).run_slice(job)
     assert [type(step.next).__name__ for step in steps] == ["Ask", "Ask", "Finished"]

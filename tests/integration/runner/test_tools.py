@@ -20,8 +20,8 @@ from stepladder.schemas.responses import Reason
 from stepladder.schemas.tool import Effect
 from stepladder.sdk import kit
 from stepladder.testing import Fault, eventually
+from stepladder.workflows.events import Settled, ToolReturned
 from stepladder.workflows.job import ToolCall
-from stepladder.workflows.step import Settled, ToolReturned
 
 from .conftest import asking
 

@@ -13,7 +13,7 @@ from stepladder.schemas.job import JobStatus
 from stepladder.schemas.tool import Kit
 from stepladder.sdk import kit
 from stepladder.testing import Fault, ScriptedEngine, run
-from stepladder.workflows.step import Await, Finished
+from stepladder.workflows.transition import Await, Finished
 
 TEXT = """
 name: greet

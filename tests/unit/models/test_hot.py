@@ -16,12 +16,12 @@ from stepladder.models.records import Claim, Stamp
 from stepladder.models.rows import plain, step_json
 from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Verdict
-from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import Attempt, ChildCall, Job, ListRun, Message, ToolCall, Turn, Wait
-from stepladder.workflows.step import Finished, Step
+from stepladder.workflows.transition import Finished, Transition
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -82,10 +82,10 @@ def test_the_commit_reads_every_value_that_it_is_handed_and_no_other() -> None:
     job_id = UUID(int=1)
     job = Job(job_id, job_id, {}, NOW)
     claim = Claim(job, "w", 1, "worker", 1, 30.0, NOW)
-    step = Step(
+    step = Transition(
         job,
         Finished(),
-        events=(Event(1, EventKind.JOB_CREATED),),
+        events=(HistoryEvent(1, EventKind.JOB_CREATED),),
         visits=(
             Turn(1, 1, "ask", "?", NOW, "hash"),
             ToolCall(2, "run", "tool", Effect.READ, {}, "key", NOW),
@@ -114,7 +114,7 @@ def test_an_attempt_that_is_opened_without_a_stamp_is_a_bug() -> None:
     job = Job(UUID(int=1), UUID(int=1), {}, NOW)
     claim = Claim(job, "w", 1, "worker", 1, 30.0, NOW)
     with pytest.raises(ValueError, match="has no stamp"):
-        step_json(claim, Step(job, Finished(), opened=Attempt(1, 1, 10)), None, release=True)
+        step_json(claim, Transition(job, Finished(), opened=Attempt(1, 1, 10)), None, release=True)
 
 
 def test_json_keeps_every_text_and_refuses_what_is_not_json() -> None:

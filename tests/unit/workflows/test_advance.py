@@ -10,29 +10,16 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.advance import advance
+from stepladder.workflows.builder import IllegalEventError
+from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Signalled, ToolFailed, ToolReturned
 from stepladder.workflows.job import Signal, ToolCall, ToolError, Turn, Wait
-from stepladder.workflows.move import IllegalMoveError
-from stepladder.workflows.step import (
-    Ask,
-    Await,
-    AwaitSettlement,
-    Cancelled,
-    Claimed,
-    Finished,
-    Judged,
-    Rest,
-    RunTool,
-    Settled,
-    Signalled,
-    ToolFailed,
-    ToolReturned,
-)
+from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Finished, Rest, RunTool
 from support.machines import NOW, accepted, document, play, rejected, the
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepladder.workflows.step import Trigger
+    from stepladder.workflows.events import Event
     from support.machines import Play
 
 STATES = """
@@ -131,22 +118,22 @@ FOLLOWS: list[tuple[Callable[[], Play], dict[int, type]]] = [
     (succeeded, {}),
     (cancelled, {}),
 ]
-TABLE = [(place, trigger, follows.get(n)) for place, follows in FOLLOWS for n, trigger in enumerate(TRIGGERS)]
+TABLE = [(place, event, follows.get(n)) for place, follows in FOLLOWS for n, event in enumerate(TRIGGERS)]
 
 
 @pytest.mark.parametrize(
-    ("place", "trigger", "follows"),
+    ("place", "event", "follows"),
     TABLE,
     ids=[f"{place.__name__}-{type(t).__name__}-{f.__name__ if f else 'illegal'}" for place, t, f in TABLE],
 )
-def test_what_follows_in_each_place(place: Callable[[], Play], trigger: Trigger, follows: type | None) -> None:
+def test_what_follows_in_each_place(place: Callable[[], Play], event: Event, follows: type | None) -> None:
     it = place()
     before = it.job
     if follows is None:
-        with pytest.raises(IllegalMoveError, match=type(trigger).__name__):
-            advance(it.machine, it.job, trigger, it.now)
+        with pytest.raises(IllegalEventError, match=type(event).__name__):
+            advance(it.machine, it.job, event, it.now)
     else:
-        assert isinstance(it.send(trigger).next, follows)
+        assert isinstance(it.send(event).next, follows)
     assert before == place().job, "a job is never changed in place"
     if follows is Finished:
         assert it.job.status.final

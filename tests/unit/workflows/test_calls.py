@@ -10,23 +10,14 @@ import pytest
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.tool import Effect
+from stepladder.workflows.builder import IllegalEventError
+from stepladder.workflows.events import Cancelled, Settled, ToolFailed, ToolReturned, ToolUnknown
 from stepladder.workflows.job import Job, ToolCall, ToolError, Wait
-from stepladder.workflows.move import IllegalMoveError
-from stepladder.workflows.step import (
-    Ask,
-    AwaitSettlement,
-    Cancelled,
-    Finished,
-    RunTool,
-    Settled,
-    ToolFailed,
-    ToolReturned,
-    ToolUnknown,
-)
+from stepladder.workflows.transition import Ask, AwaitSettlement, Finished, RunTool
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:
-    from stepladder.workflows.step import Trigger
+    from stepladder.workflows.events import Event
     from support.machines import Play
 
 TOOL = """
@@ -310,19 +301,19 @@ def test_why_nobody_knows_is_kept_with_the_call_until_it_is_settled() -> None:
 
 
 @pytest.mark.parametrize(
-    "trigger", [ToolReturned(1), ToolFailed(ToolError("E", "late")), ToolUnknown(ToolError("E", ""))]
+    "event", [ToolReturned(1), ToolFailed(ToolError("E", "late")), ToolUnknown(ToolError("E", ""))]
 )
-def test_what_comes_back_too_late_changes_nothing(trigger: Trigger) -> None:
+def test_what_comes_back_too_late_changes_nothing(event: Event) -> None:
     it = settling()
-    with pytest.raises(IllegalMoveError):
-        it.send(trigger)
+    with pytest.raises(IllegalEventError):
+        it.send(event)
 
 
 def test_what_may_run_again_is_never_settled() -> None:
     it = looking()
-    with pytest.raises(IllegalMoveError):
+    with pytest.raises(IllegalEventError):
         it.send(ToolUnknown(ToolError("timeout", "")))
-    with pytest.raises(IllegalMoveError):
+    with pytest.raises(IllegalEventError):
         it.settle(done=True)
 
 

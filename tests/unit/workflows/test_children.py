@@ -9,22 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepladder.schemas.job import CHILDREN, Failure, JobStatus
-from stepladder.workflows.children import DEEPEST, child_id, child_lineage
+from stepladder.workflows.child_calls import DEEPEST, child_id, child_lineage
+from stepladder.workflows.events import ChildrenSeen, Resolved, Unresolved
 from stepladder.workflows.job import Child, ChildCall, ChildFailure, ToolError
 from stepladder.workflows.names import names_of
-from stepladder.workflows.step import (
-    AwaitChildren,
-    ChildrenSeen,
-    Finished,
-    Resolve,
-    Resolved,
-    TendChildren,
-    Unresolved,
-)
+from stepladder.workflows.transition import AwaitChildren, Finished, Resolve, TendChildren
 from support.machines import Play, codes_of, document, play, the
 
 if TYPE_CHECKING:
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 ENDS = """
 done: {end: succeeded, result: calls.go}
@@ -52,7 +45,7 @@ def gave(it: Play) -> Any:
     return it.job.result
 
 
-def sees(it: Play, *children: Child) -> Step:
+def sees(it: Play, *children: Child) -> Transition:
     return it.send(ChildrenSeen(children))
 
 

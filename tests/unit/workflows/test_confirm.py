@@ -13,7 +13,7 @@ from stepladder.schemas.actor import Actor
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.workflows.step import Await, Finished, Hold, RunTool
+from stepladder.workflows.transition import Await, Finished, Hold, RunTool
 from support.machines import codes_of, document, loaded, machine_of, play, the
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.degrade import TRIES
 from stepladder.workflows.job import Turn
 from stepladder.workflows.names import names_of
-from stepladder.workflows.step import Ask
+from stepladder.workflows.transition import Ask
 from support.machines import Play, codes_of, document, findings_of, loaded, play, the
 
 OUTPUT = (

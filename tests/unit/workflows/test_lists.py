@@ -11,7 +11,7 @@ from stepladder.schemas.outcomes import Outcome
 from stepladder.validation.semantic import broken
 from stepladder.workflows.lists import names_in, rules_in
 from stepladder.workflows.names import names_of
-from stepladder.workflows.step import Ask, Finished
+from stepladder.workflows.transition import Ask, Finished
 from support.machines import Play, codes_of, document, findings_of, play, the
 
 ENDS = """

@@ -13,7 +13,7 @@ from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import ToolCall, ToolError, Turn, Wait
 from stepladder.workflows.loops import find_circle
 from stepladder.workflows.machine import LoopLimits
-from stepladder.workflows.step import Ask, Finished
+from stepladder.workflows.transition import Ask, Finished
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:

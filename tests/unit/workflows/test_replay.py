@@ -15,12 +15,12 @@ from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.replay import Mode
 from stepladder.workflows.job import Job, Spent, ToolCall, ToolError, Turn, Wait
 from stepladder.workflows.replay import Carried, Cut, Refused, carry, cut
-from stepladder.workflows.step import Ask, Await, AwaitSettlement, Finished, RunTool
+from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Finished, RunTool
 from support.machines import JOB, NOW, Play, document, machine_of, the
 
 if TYPE_CHECKING:
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
 
 NEW = UUID("018f0000-0000-7000-8000-000000000002")
 NUMBER = "{type: object, properties: {n: {type: integer}}, required: [n], additionalProperties: false}"
@@ -50,7 +50,7 @@ def begin(machine: Machine = MACHINE) -> Play:
     return Play(machine, Job(JOB, JOB, {}, NOW))
 
 
-def answer(walk: Play, step: Step, actions: list[str]) -> Step | None:
+def answer(walk: Play, step: Transition, actions: list[str]) -> Transition | None:
     """What the world says to a step; None once there is nothing more to say."""
     match step.next:
         case Ask(turn, _) if turn.state == "last":
@@ -66,7 +66,7 @@ def answer(walk: Play, step: Step, actions: list[str]) -> Step | None:
             return None
 
 
-def walked(walk: Play, actions: list[str]) -> list[Step]:
+def walked(walk: Play, actions: list[str]) -> list[Transition]:
     steps = [walk.claim()]
     while (following := answer(walk, steps[-1], actions)) is not None:
         steps.append(following)

@@ -11,11 +11,11 @@ from stepladder.schemas.answer import Violation
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.job import Attempt, Message
 from stepladder.workflows.request import body_of, history_range, messages_of
-from stepladder.workflows.step import Ask
+from stepladder.workflows.transition import Ask
 from support.machines import document, machine_of, play, the
 
 if TYPE_CHECKING:
-    from stepladder.workflows.step import Step
+    from stepladder.workflows.transition import Transition
     from support.machines import Play
 
 TALK = """
@@ -30,16 +30,16 @@ def talk(head: str = "system: 'Be brief, {{ input.name }}.'", state: str = "") -
     return play(document(states, head), value={"name": "Ada"})
 
 
-def body(game: Play, step: Step) -> dict[str, Any]:
+def body(game: Play, step: Transition) -> dict[str, Any]:
     ask = the(Ask, step)
     return body_of(game.machine.ask(ask.turn.state), "model", game.job.transcript, ask.turn, ask.attempt)
 
 
-def contents(game: Play, step: Step) -> list[str]:
+def contents(game: Play, step: Transition) -> list[str]:
     return [message["content"] for message in body(game, step)["messages"]]
 
 
-def told(game: Play, turns: int) -> Step:
+def told(game: Play, turns: int) -> Transition:
     """Answers some turns, each differently, and gives the step that asks the next."""
     step = game.claim()
     for number in range(turns):

@@ -9,7 +9,7 @@ import pytest
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.workflows.job import ToolCall, Wait
-from stepladder.workflows.step import Ask, Await, Finished, RunTool
+from stepladder.workflows.transition import Ask, Await, Finished, RunTool
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:

@@ -16,6 +16,20 @@ from stepladder.schemas.job import CHILDREN, SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance
+from stepladder.workflows.builder import IllegalEventError
+from stepladder.workflows.events import (
+    Cancelled,
+    ChildrenSeen,
+    Claimed,
+    Judged,
+    Resolved,
+    Settled,
+    Signalled,
+    ToolFailed,
+    ToolReturned,
+    ToolUnknown,
+    Unresolved,
+)
 from stepladder.workflows.job import (
     Child,
     ChildCall,
@@ -30,40 +44,28 @@ from stepladder.workflows.job import (
 )
 from stepladder.workflows.lists import building
 from stepladder.workflows.machine import EXHAUSTED, AskState, ChildState, Machine, ToolState, targets
-from stepladder.workflows.move import IllegalMoveError
 from stepladder.workflows.names import names_of
 from stepladder.workflows.runs import MOST_LOST
-from stepladder.workflows.step import (
+from stepladder.workflows.transition import (
     Ask,
     Await,
     AwaitChildren,
     AwaitSettlement,
-    Cancelled,
-    ChildrenSeen,
-    Claimed,
     Finished,
     Hold,
-    Judged,
     Resolve,
-    Resolved,
     Rest,
     RunTool,
-    Settled,
-    Signalled,
-    Step,
     TendChildren,
-    ToolFailed,
-    ToolReturned,
-    ToolUnknown,
-    Unresolved,
+    Transition,
 )
 from support.machines import NOW, Play, accepted, play, rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepladder.workflows.events import Event
     from stepladder.workflows.job import Attempt
-    from stepladder.workflows.step import Trigger
 
 # Machines -------------------------------------------------------------------------------------------------------------
 
@@ -198,14 +200,14 @@ def children(call: ChildCall) -> st.SearchStrategy[tuple[Child, ...]]:
     return started.flatmap(lambda indices: st.tuples(*map(one, sorted(indices))))
 
 
-def triggers(job: Job) -> st.SearchStrategy[Trigger]:
+def events(job: Job) -> st.SearchStrategy[Event]:
     call = job.open if isinstance(job.open, ChildCall) else ChildCall(1, "s0", "other", (1, 2), NOW)
     refused = st.sampled_from([(), (), (), (ChildFailure(1, "bad_input", "no"),)])
-    looked: st.SearchStrategy[Trigger] = st.builds(ChildrenSeen, children(call))
-    found: st.SearchStrategy[Trigger] = st.builds(Resolved, st.just(1), refused) | st.just(
+    looked: st.SearchStrategy[Event] = st.builds(ChildrenSeen, children(call))
+    found: st.SearchStrategy[Event] = st.builds(Resolved, st.just(1), refused) | st.just(
         Unresolved(ToolError("unknown_workflow", "none"))
     )
-    answers: dict[type, st.SearchStrategy[Trigger]] = {
+    answers: dict[type, st.SearchStrategy[Event]] = {
         Turn: st.builds(Judged, VERDICTS),
         ToolCall: st.builds(ToolReturned, RESULTS)
         | st.builds(ToolFailed, st.just(ToolError("E", "broken")))
@@ -224,7 +226,7 @@ def triggers(job: Job) -> st.SearchStrategy[Trigger]:
 # Invariants -----------------------------------------------------------------------------------------------------------
 
 
-def visits_are_in_order(_: Machine, __: Job, step: Step) -> None:
+def visits_are_in_order(_: Machine, __: Job, step: Transition) -> None:
     visits = step.job.visits
     assert [visit.visit for visit in visits] == list(range(1, len(visits) + 1))
     assert all(visit.closed_at is not None for visit in visits[:-1]), "only the last visit may be open"
@@ -236,7 +238,7 @@ def visits_are_in_order(_: Machine, __: Job, step: Step) -> None:
         assert all(attempt.verdict is not None for attempt in turn.attempts[:-1])
 
 
-def history_only_grows(_: Machine, before: Job, step: Step) -> None:
+def history_only_grows(_: Machine, before: Job, step: Transition) -> None:
     job = step.job
     assert [event.ordinal for event in step.events] == list(range(before.event_count + 1, job.event_count + 1))
     assert job.transcript == (*before.transcript, *step.messages)
@@ -257,7 +259,7 @@ def attempts_of(job: Job) -> dict[tuple[int, int], Attempt]:
     return {(attempt.turn, attempt.ordinal): attempt for turn in turns for attempt in turn.attempts}
 
 
-def what_changed_is_what_is_written(_: Machine, before: Job, step: Step) -> None:
+def what_changed_is_what_is_written(_: Machine, before: Job, step: Transition) -> None:
     assert list(step.visits) == [visit for visit in step.job.visits if visit not in before.visits]
     old, new = attempts_of(before), attempts_of(step.job)
     opened = [attempt for key, attempt in new.items() if key not in old]
@@ -269,7 +271,7 @@ def what_changed_is_what_is_written(_: Machine, before: Job, step: Step) -> None
     )
 
 
-def the_action_fits_the_job(_: Machine, __: Job, step: Step) -> None:
+def the_action_fits_the_job(_: Machine, __: Job, step: Transition) -> None:
     job, visit = step.job, step.job.open
     match step.next:
         case Ask(turn, attempt):
@@ -314,7 +316,7 @@ def the_action_fits_the_job(_: Machine, __: Job, step: Step) -> None:
     assert expected is JobStatus.WAITING or job.waiting_for is None
 
 
-def every_edge_is_the_documents(machine: Machine, before: Job, step: Step) -> None:
+def every_edge_is_the_documents(machine: Machine, before: Job, step: Transition) -> None:
     at = before.state or (machine.start if step.job.state else None)
     for event in step.events:
         if event.kind is EventKind.TRANSITION:
@@ -331,7 +333,7 @@ def every_edge_is_the_documents(machine: Machine, before: Job, step: Step) -> No
         assert by in (word, *state_.on_failure) or state_.always is not None or (state_.each and by == EXHAUSTED)
 
 
-def bounds_hold(machine: Machine, _: Job, step: Step) -> None:
+def bounds_hold(machine: Machine, _: Job, step: Transition) -> None:
     job = step.job
     assert job.turn_count <= machine.max_turns
     for name, state_ in machine.states.items():
@@ -348,7 +350,7 @@ def bounds_hold(machine: Machine, _: Job, step: Step) -> None:
 
 
 def runs_are_written_and_bound_and_what_cannot_be_undone_is_confirmed_and_runs_once(
-    machine: Machine, before: Job, step: Step
+    machine: Machine, before: Job, step: Transition
 ) -> None:
     for previous, visit in zip((None, *step.job.visits), step.job.visits, strict=False):
         if isinstance(visit, ToolCall) and visit.effect is Effect.IRREVERSIBLE:
@@ -372,7 +374,7 @@ def runs_are_written_and_bound_and_what_cannot_be_undone_is_confirmed_and_runs_o
     assert len(keys) == len(set(keys))
 
 
-def lists_are_built_in_order_and_within_their_bound(machine: Machine, _: Job, step: Step) -> None:
+def lists_are_built_in_order_and_within_their_bound(machine: Machine, _: Job, step: Transition) -> None:
     names = names_of(step.job)
     for name, state_ in machine.states.items():
         if isinstance(state_, AskState) and state_.each is not None:
@@ -385,7 +387,7 @@ def lists_are_built_in_order_and_within_their_bound(machine: Machine, _: Job, st
                 assert names["lists"][name] == list(found.elements)  # type: ignore[call-overload, index]  # plain dicts
 
 
-def children_are_started_once_and_no_more_than_may_run(machine: Machine, _: Job, step: Step) -> None:
+def children_are_started_once_and_no_more_than_may_run(machine: Machine, _: Job, step: Transition) -> None:
     if isinstance(step.next, TendChildren):
         state_ = machine.states[step.next.call.state]
         assert isinstance(state_, ChildState)
@@ -396,7 +398,7 @@ def children_are_started_once_and_no_more_than_may_run(machine: Machine, _: Job,
         assert not (step.next.stop and (step.next.start or state_.collect))
 
 
-INVARIANTS: list[Callable[[Machine, Job, Step], None]] = [
+INVARIANTS: list[Callable[[Machine, Job, Transition], None]] = [
     visits_are_in_order,
     history_only_grows,
     what_changed_is_what_is_written,
@@ -408,7 +410,7 @@ INVARIANTS: list[Callable[[Machine, Job, Step], None]] = [
     children_are_started_once_and_no_more_than_may_run,
 ]
 
-EVERY_KIND: list[Trigger] = [
+EVERY_KIND: list[Event] = [
     Claimed(),
     Cancelled(),
     Judged(rejected(Outcome.TRANSPORT, Cause.CONNECT)),
@@ -427,22 +429,22 @@ EVERY_KIND: list[Trigger] = [
 @given(documents(), st.data())
 def test_whatever_happens_the_machine_holds(text: str, data: st.DataObject) -> None:
     it: Play = play(text)
-    trigger: Trigger = Claimed()
+    event: Event = Claimed()
     for _ in range(30):
         before = it.job
         it.now += timedelta(seconds=data.draw(st.sampled_from([0, 0, 1, 60])))
         try:
-            step = it.send(trigger)
-        except IllegalMoveError:
-            assert it.job is before, "an illegal trigger changes nothing"
+            step = it.send(event)
+        except IllegalEventError:
+            assert it.job is before, "an illegal event changes nothing"
         else:
-            assert advance(it.machine, before, trigger, it.now) == step, "the same again gives the same"
+            assert advance(it.machine, before, event, it.now) == step, "the same again gives the same"
             for invariant in INVARIANTS:
                 invariant(it.machine, before, step)
         if it.job.status.final:
             break
-        trigger = data.draw(triggers(it.job))
+        event = data.draw(events(it.job))
     if it.job.status.final:
         for late in EVERY_KIND:
-            with pytest.raises(IllegalMoveError):
+            with pytest.raises(IllegalEventError):
                 it.send(late)

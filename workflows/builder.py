@@ -1,16 +1,16 @@
-"""One move under way: the job as it changes, and what has to be written for it."""
+"""A transition as it is built: the job as it changes, and what must be written for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stepladder.schemas.event import Event, EventKind
+from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.workflows.job import ListRun, Message
 from stepladder.workflows.machine import AskState, ToolState
 from stepladder.workflows.retry import RetryLimits
-from stepladder.workflows.step import Finished, Step
+from stepladder.workflows.transition import Finished, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,28 +18,29 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.schemas.jsontypes import JsonObject
+    from stepladder.workflows.events import Event
     from stepladder.workflows.job import Attempt, Job, Visit
     from stepladder.workflows.machine import ChildState, Machine
-    from stepladder.workflows.step import Action, Trigger
+    from stepladder.workflows.transition import Command
 
 
-class IllegalMoveError(Exception):
-    """A trigger that the job's state does not take: a bug in the caller. Nothing has happened."""
+class IllegalEventError(Exception):
+    """An event that the job's state does not take: a bug in the caller. Nothing has happened."""
 
-    def __init__(self, job: Job, trigger: Trigger) -> None:
-        super().__init__(f"job {job.id} is {job.status} in state {job.state} and takes no {type(trigger).__name__}")
+    def __init__(self, job: Job, event: Event) -> None:
+        super().__init__(f"job {job.id} is {job.status} in state {job.state} and takes no {type(event).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class JobFailure:
     """A failure that the state may route elsewhere, and that ends the job where it does not."""
 
-    failure: Failure
+    kind: Failure
     detail: str
 
 
-class Move:
-    """Collects one step. It lives for one call of ``advance``, and only what that returns leaves it."""
+class TransitionBuilder:
+    """Builds one transition. It lives for one call of ``advance``, and only the transition leaves it."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Move:
         self.opened: Attempt | None = None
         self.taken: UUID | None = None
         self.edge: tuple[str | None, str] | None = None
-        self._events: list[Event] = []
+        self._events: list[HistoryEvent] = []
         self._visits: dict[int, Visit] = {}
         self._judged: list[Attempt] = []
         self._messages: list[Message] = []
@@ -80,7 +81,7 @@ class Move:
     ) -> None:
         """Adds a line to the history."""
         ordinal = self.job.event_count + 1
-        self._events.append(Event(ordinal, kind, turn, attempt, data or {}))
+        self._events.append(HistoryEvent(ordinal, kind, turn, attempt, data or {}))
         self.change(event_count=ordinal)
 
     def put(self, visit: Visit) -> None:
@@ -113,13 +114,13 @@ class Move:
     def visits_of(self, state: str) -> int:
         return sum(visit.state == state for visit in self.job.visits)
 
-    def late(self) -> Fault | None:
+    def late(self) -> JobFailure | None:
         """The job's deadline, where it has passed."""
         deadline = self.job.deadline_at
         if deadline is None or self.now < deadline:
             return None
         passed = f"the deadline, {deadline.isoformat(timespec='seconds')}, has passed"
-        return Fault(Failure.DEADLINE, f"state {self.job.state}: {passed}")
+        return JobFailure(Failure.DEADLINE, f"state {self.job.state}: {passed}")
 
     def after_waiting(self, visit: Visit) -> datetime | None:
         """The deadline as it is after a visit that was spent waiting: it stood still meanwhile."""
@@ -132,18 +133,18 @@ class Move:
         self.note(EventKind.TRANSITION, {"from": self.job.state, "action": word, "to": target})
         return target
 
-    def route(self, fault: Fault) -> str | None:
+    def route(self, failure: JobFailure) -> str | None:
         """Where the current state sends a failure, or None."""
         state = None if self.job.state is None else self.machine.states[self.job.state]
-        if isinstance(state, AskState) and fault.failure in state.on_failure:
-            return self.follow(fault.failure.value, state.on_failure[fault.failure])
+        if isinstance(state, AskState) and failure.kind in state.on_failure:
+            return self.follow(failure.kind.value, state.on_failure[failure.kind])
         return None
 
-    def fail(self, fault: Fault) -> Finished:
+    def fail(self, failure: JobFailure) -> Finished:
         """Ends the job as failed."""
-        data = {"failure": fault.failure.value, "detail": fault.detail, "state": self.job.state}
+        data = {"failure": failure.kind.value, "detail": failure.detail, "state": self.job.state}
         self.note(EventKind.JOB_FAILED, data)
-        return self.finish(JobStatus.FAILED, failure=fault.failure, failure_detail=fault.detail)
+        return self.finish(JobStatus.FAILED, failure=failure.kind, failure_detail=failure.detail)
 
     def finish(self, status: JobStatus, **fields: Any) -> Finished:
         self.change(status=status, due_at=None, waiting_for=None, **fields)
@@ -158,10 +159,10 @@ class Move:
             return runs >= state.max_visits
         return self.visits_of(state.name) >= state.max_visits
 
-    def step(self, action: Action) -> Step:
-        return Step(
+    def transition(self, command: Command) -> Transition:
+        return Transition(
             job=self.job,
-            next=action,
+            next=command,
             events=tuple(self._events),
             visits=tuple(self._visits.values()),
             judged=tuple(self._judged),

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import CHILDREN, Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
+from stepladder.workflows.builder import JobFailure
 from stepladder.workflows.job import ChildCall, ChildFailure, ToolError
 from stepladder.workflows.lists import items_of
 from stepladder.workflows.machine import ERROR, OK, ChildState, evaluate
-from stepladder.workflows.move import Fault
 from stepladder.workflows.names import EACH, names_of
-from stepladder.workflows.step import AwaitChildren, Resolve, TendChildren
+from stepladder.workflows.transition import AwaitChildren, Resolve, TendChildren
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.workflows.builder import TransitionBuilder
     from stepladder.workflows.job import Child, Job
-    from stepladder.workflows.move import Move
 
 DEEPEST = 8
 """How many calls may lead to a job, one by the other: people nest two or three, and what calls itself has no end."""
@@ -35,31 +35,31 @@ TOLD = 5
 CANCELLED = ToolError("cancelled", "the job was cancelled before its children ended; they are asked to end too")
 
 
-def open_call(move: Move, state: ChildState) -> Resolve | str | Fault:
+def open_call(builder: TransitionBuilder, state: ChildState) -> Resolve | str | JobFailure:
     """Opens a call with the inputs of all its children. A call of nobody, over an empty list, is done at once."""
-    late = move.late()
+    late = builder.late()
     if late is not None:
         return late
-    inputs = _inputs(move, state)
-    if isinstance(inputs, Fault):
+    inputs = _inputs(builder, state)
+    if isinstance(inputs, JobFailure):
         return inputs
-    call = ChildCall(move.next_visit(), state.name, state.workflow, inputs, move.now)
-    move.put(call)
-    move.change(due_at=move.now)
+    call = ChildCall(builder.next_visit(), state.name, state.workflow, inputs, builder.now)
+    builder.put(call)
+    builder.change(due_at=builder.now)
     data: JsonObject = {"state": state.name, "workflow": state.workflow, "children": len(inputs)}
-    move.note(EventKind.CALL_STARTED, data)
-    if move.job.depth >= DEEPEST:
+    builder.note(EventKind.CALL_STARTED, data)
+    if builder.job.depth >= DEEPEST:
         message = f"{DEEPEST} calls lead to this job already, each from the one before; a workflow may call itself"
-        return _failed(move, call, ToolError("too_deep", message))
-    return Resolve(call, state.version) if inputs else _close(move, call, ())
+        return _failed(builder, call, ToolError("too_deep", message))
+    return Resolve(call, state.version) if inputs else _close(builder, call, ())
 
 
-def _inputs(move: Move, state: ChildState) -> tuple[Json, ...] | Fault:
-    names = names_of(move.job)
+def _inputs(builder: TransitionBuilder, state: ChildState) -> tuple[Json, ...] | JobFailure:
+    names = names_of(builder.job)
     scopes: list[dict[str, Json]] = [names]
     if state.over is not None:
-        items = items_of(move, state.over, state.name, state.at_most)
-        if isinstance(items, Fault):
+        items = items_of(builder, state.over, state.name, state.at_most)
+        if isinstance(items, JobFailure):
             return items
         count = len(items)
         scopes = [names | {EACH: {"index": n, "count": count, "item": one}} for n, one in enumerate(items, 1)]
@@ -68,33 +68,35 @@ def _inputs(move: Move, state: ChildState) -> tuple[Json, ...] | Fault:
         value = evaluate(state.inputs, scope)
         if isinstance(value, EvaluationFailure):
             which = "" if state.over is None else f" for item {index}"
-            return Fault(Failure.EXPRESSION_ERROR, f"the input of state {state.name}{which}: {value.reason}")
+            return JobFailure(Failure.EXPRESSION_ERROR, f"the input of state {state.name}{which}: {value.reason}")
         inputs.append(value)
     return tuple(inputs)
 
 
-def taken_up(move: Move, call: ChildCall) -> Resolve | TendChildren:
+def taken_up(builder: TransitionBuilder, call: ChildCall) -> Resolve | TendChildren:
     """Somebody claimed the job and finds the call open."""
-    return Resolve(call, state_of(move, call).version) if call.version is None else TendChildren(call)
+    return Resolve(call, state_of(builder, call).version) if call.version is None else TendChildren(call)
 
 
 def resolved(
-    move: Move, call: ChildCall, version: int, refused: tuple[ChildFailure, ...]
-) -> TendChildren | AwaitChildren | str | Fault:
+    builder: TransitionBuilder, call: ChildCall, version: int, refused: tuple[ChildFailure, ...]
+) -> TendChildren | AwaitChildren | str | JobFailure:
     """The workflow is there. A bad input keeps all children from starting, unless failures are collected."""
     call = replace(call, version=version, failed=refused)
-    move.put(call)
-    return seen(move, call, ())
+    builder.put(call)
+    return seen(builder, call, ())
 
 
-def unresolved(move: Move, call: ChildCall, error: ToolError) -> str | Fault:
+def unresolved(builder: TransitionBuilder, call: ChildCall, error: ToolError) -> str | JobFailure:
     """There is no such workflow."""
-    return _failed(move, call, error)
+    return _failed(builder, call, error)
 
 
-def seen(move: Move, call: ChildCall, children: Sequence[Child]) -> TendChildren | AwaitChildren | str | Fault:
+def seen(
+    builder: TransitionBuilder, call: ChildCall, children: Sequence[Child]
+) -> TendChildren | AwaitChildren | str | JobFailure:
     """What the children, as they stand now, leave to do."""
-    state = state_of(move, call)
+    state = state_of(builder, call)
     running = [child for child in children if not child.status.final]
     stopping = not state.collect and bool(_failures(call, children))
     if stopping and any(not child.cancel_requested for child in running):
@@ -104,11 +106,11 @@ def seen(move: Move, call: ChildCall, children: Sequence[Child]) -> TendChildren
     start = tuple(index for index in range(1, len(call.inputs) + 1) if index not in known)[:room]
     if start:
         return TendChildren(call, start)
-    return _wait(move, call) if running else _close(move, call, children)
+    return _wait(builder, call) if running else _close(builder, call, children)
 
 
-def _wait(move: Move, call: ChildCall) -> AwaitChildren:
-    move.change(status=JobStatus.WAITING, waiting_for=CHILDREN, due_at=None)
+def _wait(builder: TransitionBuilder, call: ChildCall) -> AwaitChildren:
+    builder.change(status=JobStatus.WAITING, waiting_for=CHILDREN, due_at=None)
     return AwaitChildren(call)
 
 
@@ -125,20 +127,20 @@ def _failure(child: Child) -> ChildFailure:
     return ChildFailure(child.index, kind, f"job {child.id} {child.status}{detail}")
 
 
-def _close(move: Move, call: ChildCall, children: Sequence[Child]) -> str | Fault:
-    state = state_of(move, call)
+def _close(builder: TransitionBuilder, call: ChildCall, children: Sequence[Child]) -> str | JobFailure:
+    state = state_of(builder, call)
     failures = _failures(call, children)
     results = {child.index: child.result for child in children if child.status is JobStatus.SUCCEEDED}
     call = replace(call, failed=failures)
     if failures and not state.collect:
         first = failures[0]
         which = "" if state.over is None else f"child {first.index} of {len(call.inputs)}: "
-        return _failed(move, call, ToolError(first.kind, which + first.message))
+        return _failed(builder, call, ToolError(first.kind, which + first.message))
     if state.over is None:
-        return _returned(move, replace(call, result=results[1]))
+        return _returned(builder, replace(call, result=results[1]))
     gave: list[Json] = [results.get(index) for index in range(1, len(call.inputs) + 1)]
     error = ToolError("children_failed", _told(failures, len(gave))) if failures else None
-    return _returned(move, replace(call, result=gave, error=error))
+    return _returned(builder, replace(call, result=gave, error=error))
 
 
 def _told(failures: Sequence[ChildFailure], count: int) -> str:
@@ -147,23 +149,25 @@ def _told(failures: Sequence[ChildFailure], count: int) -> str:
     return f"{len(failures)} of {count} gave no result: {listed}{more}"
 
 
-def _returned(move: Move, call: ChildCall) -> str:
+def _returned(builder: TransitionBuilder, call: ChildCall) -> str:
     data: JsonObject = {"state": call.state, "workflow": call.workflow, "failed": len(call.failed)}
-    move.note(EventKind.CALL_RETURNED, data)
-    return _leave(move, call, OK)
+    builder.note(EventKind.CALL_RETURNED, data)
+    return _leave(builder, call, OK)
 
 
-def _failed(move: Move, call: ChildCall, error: ToolError) -> str:
+def _failed(builder: TransitionBuilder, call: ChildCall, error: ToolError) -> str:
     data: JsonObject = {"state": call.state, "workflow": call.workflow, "kind": error.kind, "message": error.message}
-    move.note(EventKind.CALL_FAILED, data)
-    return _leave(move, replace(call, error=error), ERROR)
+    builder.note(EventKind.CALL_FAILED, data)
+    return _leave(builder, replace(call, error=error), ERROR)
 
 
-def _leave(move: Move, call: ChildCall, word: str) -> str:
-    move.put(replace(call, closed_at=move.now))
+def _leave(builder: TransitionBuilder, call: ChildCall, word: str) -> str:
+    builder.put(replace(call, closed_at=builder.now))
     # The deadline stood still: a child has its own.
-    move.change(status=JobStatus.RUNNING, waiting_for=None, deadline_at=move.after_waiting(call), due_at=move.now)
-    return move.follow(word, state_of(move, call).edges[word])
+    builder.change(
+        status=JobStatus.RUNNING, waiting_for=None, deadline_at=builder.after_waiting(call), due_at=builder.now
+    )
+    return builder.follow(word, state_of(builder, call).edges[word])
 
 
 def child_id(job: Job, call: ChildCall, index: int) -> UUID:
@@ -177,8 +181,8 @@ def child_lineage(job: Job, call: ChildCall, index: int) -> UUID:
     return uuid.uuid5(job.lineage, f"child/{call.state}/{nth}/{index}")
 
 
-def state_of(move: Move, call: ChildCall) -> ChildState:
-    state = move.machine.states[call.state]
+def state_of(builder: TransitionBuilder, call: ChildCall) -> ChildState:
+    state = builder.machine.states[call.state]
     if not isinstance(state, ChildState):
         raise TypeError(f"state {call.state} calls nobody")
     return state

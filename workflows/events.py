@@ -1,0 +1,109 @@
+"""What can happen to a job: the machine's input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from stepladder.schemas.answer import Verdict
+    from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.job import Child, ChildFailure, Signal, ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A worker took the job up: for the first time, because it fell due, or after another worker lost it.
+
+    ``taken_over`` says that the worker before was never heard of again, and did not hand the job back.
+    """
+
+    taken_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The open attempt's answer was judged."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """The open tool call came back with a result."""
+
+    result: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    """The open tool call came back with an error."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUnknown:
+    """The open irreversible call did not come back, or cannot tell: it may have taken effect. ``error`` says why."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class Signalled:
+    """A signal for the open wait is there."""
+
+    signal: Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A person, ``by``, says whether the open irreversible call took effect; ``result`` counts if it did."""
+
+    done: bool
+    result: Json = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The workflow of the open child call is there, in this version; ``refused`` are the inputs that do not fit it."""
+
+    version: int
+    refused: tuple[ChildFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """There is no such workflow for the open child call."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenSeen:
+    """The children of the open call as they stand now, by index; those that were not started are missing."""
+
+    children: tuple[Child, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Someone asked for the job to end. ``settled`` is what a person said meanwhile of the open call."""
+
+    settled: Settled | None = None
+
+
+Event: TypeAlias = (
+    Claimed
+    | Judged
+    | ToolReturned
+    | ToolFailed
+    | ToolUnknown
+    | Signalled
+    | Settled
+    | Resolved
+    | Unresolved
+    | ChildrenSeen
+    | Cancelled
+)

@@ -1,0 +1,110 @@
+"""The machine's output: the job as it is now, what must be written, and the command to run next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from stepladder.schemas.event import HistoryEvent
+    from stepladder.workflows.job import Attempt, ChildCall, Job, Message, ToolCall, Turn, Visit, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send the request of ``attempt`` (in ``turn``) to the engine, judge the answer, come back with ``Judged``."""
+
+    turn: Turn
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class RunTool:
+    """Run the tool, come back with ``ToolReturned`` or ``ToolFailed``; with ``ToolUnknown`` if it is irreversible."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do before ``until``; then come back with ``Claimed``."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait for a signal; come back with ``Signalled``, or with ``Claimed`` once ``wait.until`` has passed."""
+
+    wait: Wait
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSettlement:
+    """Wait for a person; come back with ``Settled``."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Find the workflow of ``call``, check the inputs, and come back with ``Resolved`` or ``Unresolved``.
+
+    ``version`` is the one that the document names; None is the newest that is not retired.
+    """
+
+    call: ChildCall
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TendChildren:
+    """Start the children of the indices in ``start``, but none that is there already; or ask all that have not ended to
+    end, if ``stop``. Then look after them, and come back with ``ChildrenSeen``."""
+
+    call: ChildCall
+    start: tuple[int, ...] = ()
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitChildren:
+    """Wait until a child ends; come back with ``ChildrenSeen``."""
+
+    call: ChildCall
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Somebody paused the job: nothing is begun. Let go of it, and come back with ``Claimed`` when it may go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The job reached its end."""
+
+
+Command: TypeAlias = (
+    Ask | RunTool | Rest | Await | AwaitSettlement | Resolve | TendChildren | AwaitChildren | Hold | Finished
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One move of a job. All of it is written in one transaction before ``next`` is begun.
+
+    ``visits`` are those opened or closed, ``judged`` the attempts that got their verdict, ``opened`` the
+    attempt whose request leaves next, ``messages`` the new lines of the transcript, ``taken`` the signal used up.
+    """
+
+    job: Job
+    next: Command
+    events: tuple[HistoryEvent, ...] = ()
+    visits: tuple[Visit, ...] = ()
+    judged: tuple[Attempt, ...] = ()
+    opened: Attempt | None = None
+    messages: tuple[Message, ...] = ()
+    taken: UUID | None = None
