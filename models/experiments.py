@@ -1,156 +1,167 @@
-"""Experiments: what is run beside each other, and what came of their jobs."""
+"""Experiments: variants on the same inputs, the live jobs that shadows run beside, and what came of their jobs."""
+
+# ruff: noqa: S608 -- statements are put together from constants
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepladder.experiments.agreement import RESULT, Seen
-from stepladder.experiments.arms import Run
+from stepladder.experiments.agreement import RESULT, Seen, fields
+from stepladder.experiments.report import Run, report
+from stepladder.models.counts import COUNTS
 from stepladder.models.rows import plain
-from stepladder.schemas.experiment import ExperimentKind
+from stepladder.schemas.experiment import Experiment, ExperimentHead, ExperimentKind, ExperimentRun
+from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.jsontext import json_text
-from stepladder.schemas.outcomes import Outcome, RungState
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from stepladder.models.database import Database
-    from stepladder.models.reads import Reads
-    from stepladder.schemas.jsontypes import JsonObject
-    from stepladder.schemas.responses import Job
+    from stepladder.models.counts import Row
+    from stepladder.models.database import Connection, Database
+    from stepladder.schemas.jsontypes import Json
 
-PASSED = RungState.PASSED
-MOST_RUNS = 1000
+MAX_RUNS = 1000
 """Of one report; only a shadow can have more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
-    """``arms`` are what each changes, by name. ``samples`` are the inputs, or how often one job is run.
-
-    A shadow runs its second arm beside a ``share`` of live jobs, until ``stopped_at``; they are its first arm.
-    """
+class LiveJob:
+    """A job that ended, beside which a shadow may run."""
 
     id: UUID
-    kind: ExperimentKind
-    name: str
-    workflow: str
-    version: int
-    variant: str | None
-    arms: JsonObject
-    samples: int
-    principal: str
-    created_at: datetime
-    scopes: frozenset[str] | None = None
-    share: float | None = None
-    stopped_at: datetime | None = None
+    input: Json
+    finished_at: datetime
 
 
-async def keep_experiment(database: Database, experiment: Experiment) -> bool:
-    """Writes it before its jobs, which point to it. False for a second shadow of one version at once."""
-    row = {name: getattr(experiment, name) for name in experiment.__slots__ if name != "stopped_at"}
-    scopes = None if experiment.scopes is None else sorted(experiment.scopes)
-    more = {"kind": experiment.kind.value, "arms": json_text(experiment.arms), "scopes": scopes}
-    words = {"name": plain(experiment.name), "principal": plain(experiment.principal)}
-    return bool(await database.write(_KEEP, row | more | words))
+async def keep_experiment(database: Database, head: ExperimentHead) -> bool:
+    """Writes it before its jobs, which refer to it. False if a shadow runs beside this version already."""
+    row = {name: getattr(head, name) for name in type(head).model_fields}
+    scopes = None if head.scopes is None else sorted(head.scopes)
+    columns = {"kind": head.kind.value, "arms": json_text(head.changes), "scopes": scopes}
+    words = {"name": plain(head.name), "principal": plain(head.principal)}
+    return bool(await database.write(_KEEP, row | columns | words))
 
 
 async def drop_experiment(database: Database, experiment_id: UUID) -> None:
-    """Takes one back whose jobs were not written."""
-    await database.write(_DROP, {"id": experiment_id})
+    """Deletes one whose jobs were not written."""
+    await database.write("DELETE FROM experiments WHERE id = %(id)s", {"id": experiment_id})
 
 
-async def find_experiment(database: Database, experiment_id: UUID) -> Experiment | None:
-    row = await database.row(f"{_SELECT} WHERE id = %(id)s", {"id": experiment_id})
-    return None if row is None else _experiment(row)
+async def find_experiment(database: Database, experiment_id: UUID) -> ExperimentHead | None:
+    return await _first(database, "WHERE id = %(id)s", id=experiment_id)
 
 
-async def experiment_of(database: Database, job_id: UUID) -> Experiment | None:
-    """The one that a job is of."""
-    where = "WHERE id = (SELECT experiment FROM jobs WHERE jobs.id = %(job)s)"
-    row = await database.row(f"{_SELECT} {where}", {"job": job_id})
-    return None if row is None else _experiment(row)
+async def experiment_of(database: Database, job_id: UUID) -> ExperimentHead | None:
+    """The one that a job belongs to."""
+    return await _first(database, "WHERE id = (SELECT experiment FROM jobs WHERE jobs.id = %(job)s)", job=job_id)
 
 
-async def list_experiments(database: Database, limit: int) -> tuple[Experiment, ...]:
+async def open_shadow(database: Database, workflow: str, version: int) -> ExperimentHead | None:
+    """The one that runs beside the jobs of a version."""
+    where = f"WHERE {_OPEN} AND workflow = %(workflow)s AND version = %(version)s"
+    return await _first(database, where, workflow=workflow, version=version)
+
+
+async def open_shadows(database: Database) -> list[ExperimentHead]:
+    return [_head(row) for row in await database.rows(f"{_SELECT} WHERE {_OPEN} ORDER BY created_at LIMIT 100", {})]
+
+
+async def list_experiments(database: Database, limit: int) -> list[ExperimentHead]:
     """Newest first."""
     rows = await database.rows(f"{_SELECT} ORDER BY created_at DESC, id DESC LIMIT %(limit)s", {"limit": limit})
-    return tuple(_experiment(row) for row in rows)
+    return [_head(row) for row in rows]
 
 
 async def at_rest(database: Database, experiment_id: UUID) -> tuple[int, int]:
-    """How many of its jobs come no further by themselves, and how many there are."""
+    """How many of its jobs have ended or wait for a person, and how many there are."""
     row = await database.row(_AT_REST, {"experiment": experiment_id})
     return (0, 0) if row is None else (row["at_rest"], row["jobs"])
 
 
-async def runs(database: Database, reads: Reads, experiment_id: UUID) -> tuple[Run, ...]:
-    """The jobs of an experiment as they stand, by sample and arm: of a shadow the newest, and the live ones beside."""
-    jobs = await database.rows(_JOBS, {"experiment": experiment_id, "most": MOST_RUNS})
-    attempts: defaultdict[UUID, list[dict[str, Any]]] = defaultdict(list)
-    for row in await database.rows(_ATTEMPTS, {"jobs": [row["id"] for row in jobs]}):
-        attempts[row["job_id"]].append(row)
-    overviews = {job.id: job for job in await reads.overviews([row["id"] for row in jobs])}
-    return tuple(_run(row, overviews[row["id"]], attempts[row["id"]]) for row in jobs if row["id"] in overviews)
+async def read_experiment(database: Database, head: ExperimentHead) -> Experiment:
+    """The report on its jobs, by sample and variant; of a shadow the newest jobs and the live ones beside them."""
+    jobs = await database.rows(_JOBS, {"experiment": head.id, "most": MAX_RUNS})
+    judged: defaultdict[UUID, list[Row]] = defaultdict(list)
+    for row in await database.rows(_JUDGED, {"jobs": [row["job"] for row in jobs]}):
+        judged[row.pop("job_id")].append(row)
+    runs = [_run(row, judged[row["job"]]) for row in jobs]
+    found = report(runs)
+    names = ("sample", "arm", "job", "status", "failure", "attempts", "tokens")
+    more: dict[str, Any] = {"runs": [ExperimentRun(**{name: getattr(run, name) for name in names}) for run in runs]}
+    if head.kind is ExperimentKind.STABILITY:
+        turns = await database.rows(_TURNS, {"experiment": head.id})
+        seen = [Seen(_place(row), row["output"], row["schema"]) for row in turns]
+        seen += [Seen(RESULT, row["result"]) for row in jobs if row["result"] is not None]
+        more["fields"] = fields(seen)
+    return Experiment(**{name: getattr(part, name) for part in (head, found) for name in part.model_fields_set}, **more)
 
 
-async def outputs(database: Database, reads: Reads, experiment_id: UUID) -> tuple[tuple[Seen, ...], ...]:
-    """Of each job of an experiment what its accepted turns gave, and its result, if it succeeded."""
-    jobs = await database.rows(_JOBS, {"experiment": experiment_id, "most": MOST_RUNS})
-    schemas = {row["hash"]: row["schema"] for row in await database.rows(_SCHEMAS, {"experiment": experiment_id})}
-    turns: defaultdict[UUID, list[dict[str, Any]]] = defaultdict(list)
-    for row in await database.rows(_TURNS, {"experiment": experiment_id}):
-        turns[row["job_id"]].append(row)
-    found = []
-    for job in await reads.overviews([row["id"] for row in jobs]):
-        seen, visits = [], Counter[str]()
-        for turn in turns[job.id]:
-            visits[turn["state"]] += 1
-            nth = visits[turn["state"]]
-            where = turn["state"] if nth == 1 else f"{turn['state']} ({nth})"
-            seen.append(Seen(where, turn["output"], schemas.get(turn["schema_hash"])))
-        if job.result is not None:
-            seen.append(Seen(RESULT, job.result))
-        found.append(tuple(seen))
-    return tuple(found)
+async def hold_shadow(connection: Connection, experiment_id: UUID) -> bool:
+    """Locks its row until the transaction ends; False if another worker has it, or it was stopped."""
+    return await (await connection.execute(_HOLD, {"id": experiment_id})).fetchone() is not None
 
 
-def _experiment(row: dict[str, Any]) -> Experiment:
-    scopes = None if row["scopes"] is None else frozenset(row["scopes"])
-    return Experiment(**row | {"kind": ExperimentKind(row["kind"]), "scopes": scopes})
+async def live_jobs(connection: Connection, experiment_id: UUID, limit: int, settled_s: float) -> list[LiveJob]:
+    """Jobs that ended since its last look, and at least ``settled_s`` seconds ago, so that no commit is missed.
+
+    Jobs of experiments, replays and changed documents are not live ones.
+    """
+    parameters = {"id": experiment_id, "limit": limit, "settled_s": settled_s}
+    return [LiveJob(**row) for row in await (await connection.execute(_LIVE, parameters)).fetchall()]
 
 
-def _run(row: dict[str, Any], job: Job, attempts: list[dict[str, Any]]) -> Run:
-    answers = [one for one in attempts if one["outcome"] != Outcome.TRANSPORT]
-    firsts: dict[int, dict[str, Any]] = {}
-    for one in answers:
-        firsts.setdefault(one["turn"], one)
-    in_format = [one for one in answers if one["rung_schema"] == PASSED]
+async def note_look(connection: Connection, experiment_id: UUID, last: LiveJob, shadowed: int) -> None:
+    """Records how far a locked shadow has looked."""
+    parameters = {"id": experiment_id, "at": last.finished_at, "job": last.id, "shadowed": shadowed}
+    await connection.execute(_LOOKED, parameters)
+
+
+async def stop_shadow(database: Database, experiment_id: UUID) -> None:
+    """Starts no more shadow jobs; those that exist go on."""
+    await database.write(_STOP, {"id": experiment_id})
+
+
+async def _first(database: Database, where: str, **parameters: Any) -> ExperimentHead | None:
+    row = await database.row(f"{_SELECT} {where}", parameters)
+    return None if row is None else _head(row)
+
+
+def _head(row: Row) -> ExperimentHead:
+    return ExperimentHead(**row)
+
+
+def _run(row: Row, judged: list[Row]) -> Run:
     return Run(
-        job=str(job.id),
+        job=row["job"],
         arm=row["arm"],
         sample=row["sample"],
-        status=job.status,
-        failure=job.failure,
-        attempts=len(attempts),
-        answers=len(answers),
-        usable=sum(one["outcome"] == Outcome.VALID for one in answers),
-        first_answers=len(firsts),
-        first_in_format=sum(one["rung_schema"] == PASSED for one in firsts.values()),
-        in_format=len(in_format),
-        semantic=sum(one["rung_semantic"] == PASSED for one in in_format),
-        tokens=job.tokens,
-        engine_ms=sum(one["duration_ms"] or 0.0 for one in attempts),
-        cost=job.cost,
-        currency=job.currency,
-        outcomes=Counter((one["outcome"], one["cause"]) for one in attempts),
+        status=JobStatus(row["status"]),
+        failure=None if row["failure"] is None else Failure(row["failure"]),
+        tokens=row["tokens"],
+        cost=None if row["cost"] is None else float(row["cost"]),
+        currency=row["currency"],
+        judged=judged,
     )
 
 
-_KEEP = """
+def _place(row: Row) -> str:
+    return str(row["state"]) if row["nth"] == 1 else f"{row['state']} ({row['nth']})"
+
+
+_OPEN = "kind = 'shadow' AND stopped_at IS NULL"
+
+_SELECT = """
+SELECT
+    id, kind, name, workflow, version, variant, arms AS changes, samples, principal, created_at, scopes, share,
+    stopped_at
+FROM experiments
+"""
+
+_KEEP = f"""
 INSERT INTO experiments (
     id, kind, name, workflow, version, variant, arms, samples, principal, scopes, share, created_at, after_at, after_id
 )
@@ -158,29 +169,29 @@ VALUES (
     %(id)s, %(kind)s, %(name)s, %(workflow)s, %(version)s, %(variant)s, %(arms)s::json, %(samples)s, %(principal)s,
     %(scopes)s::text[], %(share)s::float8, %(created_at)s, %(created_at)s, %(id)s
 )
-ON CONFLICT (workflow, version) WHERE kind = 'shadow' AND stopped_at IS NULL DO NOTHING
+ON CONFLICT (workflow, version) WHERE {_OPEN} DO NOTHING
 """
 
-_DROP = """
-DELETE FROM experiments WHERE id = %(id)s
-"""
-
-_SELECT = """
-SELECT id, kind, name, workflow, version, variant, arms, samples, principal, created_at, scopes, share, stopped_at
-FROM experiments
-"""
-
-# Jobs that these called are of the experiment as well, and by no arm. Of a shadow's pairs the newest is sample 1.
+# Jobs that these called belong to the experiment too, and to no variant. A shadow's newest pair is sample 1.
 _JOBS = """
 WITH run AS (
     SELECT id, replay_of, arm, COALESCE(sample, row_number() OVER (ORDER BY created_at DESC, id DESC))::int AS sample
     FROM jobs WHERE experiment = %(experiment)s AND arm IS NOT NULL
     ORDER BY created_at DESC, id DESC LIMIT %(most)s
+), beside AS (
+    SELECT id, arm, sample FROM run
+    UNION ALL
+    SELECT replay_of, 'a', sample FROM run WHERE replay_of IS NOT NULL
 )
-SELECT id, arm, sample FROM run
-UNION ALL
-SELECT replay_of, 'a', sample FROM run WHERE replay_of IS NOT NULL
+SELECT beside.id AS job, arm, sample, status, failure, tokens, cost, currency, result
+FROM beside JOIN job_overview ON job_id = beside.id
 ORDER BY sample, arm
+"""
+
+_JUDGED = f"""
+SELECT job_id, outcome, cause, {COUNTS}, COALESCE(sum(duration_ms), 0) AS engine_ms
+FROM judged_attempts WHERE job_id = ANY(%(jobs)s::uuid[])
+GROUP BY job_id, outcome, cause
 """
 
 _AT_REST = """
@@ -188,24 +199,37 @@ SELECT count(*) FILTER (WHERE finished_at IS NOT NULL OR status = 'waiting') AS 
 FROM jobs WHERE experiment = %(experiment)s AND arm IS NOT NULL
 """
 
-_ATTEMPTS = """
-SELECT
-    attempts.job_id, attempts.turn, attempts.outcome, attempts.cause, attempts.rung_schema, attempts.rung_semantic,
-    attempts.duration_ms
-FROM attempts
-WHERE attempts.job_id = ANY(%(jobs)s::uuid[]) AND attempts.outcome IS NOT NULL
-ORDER BY attempts.job_id, attempts.turn, attempts.ordinal
-"""
-
 _TURNS = """
-SELECT turns.job_id, turns.state, turns.output, turns.schema_hash
-FROM turns JOIN jobs ON jobs.id = turns.job_id
+SELECT
+    turns.state, turns.output, output_schemas.schema,
+    row_number() OVER (PARTITION BY turns.job_id, turns.state ORDER BY turns.ordinal) AS nth
+FROM turns JOIN jobs ON jobs.id = turns.job_id LEFT JOIN output_schemas ON output_schemas.hash = turns.schema_hash
 WHERE jobs.experiment = %(experiment)s AND turns.outcome = 'valid'
 ORDER BY turns.job_id, turns.ordinal
 """
 
-_SCHEMAS = """
-SELECT hash, schema FROM output_schemas WHERE hash IN (
-    SELECT turns.schema_hash FROM turns JOIN jobs ON jobs.id = turns.job_id WHERE jobs.experiment = %(experiment)s
-)
+# FOR UPDATE would block the shadow jobs that are written meanwhile, which refer to its key.
+_HOLD = f"""
+SELECT id FROM experiments WHERE id = %(id)s AND {_OPEN} FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+_LIVE = """
+SELECT jobs.id, jobs.input, jobs.finished_at
+FROM experiments JOIN jobs ON jobs.workflow = experiments.workflow AND jobs.version = experiments.version
+WHERE experiments.id = %(id)s
+    AND jobs.finished_at IS NOT NULL
+    AND (jobs.finished_at, jobs.id) > (experiments.after_at, experiments.after_id)
+    AND jobs.finished_at <= now() - make_interval(secs => %(settled_s)s::float8)
+    AND jobs.status IN ('succeeded', 'failed')
+    AND jobs.experiment IS NULL AND jobs.replay_of IS NULL AND jobs.variant IS NULL
+ORDER BY jobs.finished_at, jobs.id
+LIMIT %(limit)s
+"""
+
+_LOOKED = """
+UPDATE experiments SET after_at = %(at)s, after_id = %(job)s, samples = samples + %(shadowed)s WHERE id = %(id)s
+"""
+
+_STOP = """
+UPDATE experiments SET stopped_at = now() WHERE id = %(id)s AND stopped_at IS NULL
 """

@@ -10,8 +10,8 @@ import structlog
 
 from stepladder.schemas.errors import UnreachableError
 from stepladder.services.bulks import hand_out
+from stepladder.services.experiments import hand_out_shadows
 from stepladder.services.replays import Replays
-from stepladder.services.shadows import hand_out_shadows
 
 if TYPE_CHECKING:
     from stepladder.models.store import Store

@@ -18,7 +18,6 @@ from stepladder.api import (
     replays,
     retention,
     settlement,
-    shadows,
     stats,
     system,
     workflows,
@@ -110,8 +109,7 @@ def create_app(
     parts = Parts(store, reads, machines, notify, identify, access, watch, metrics, replays_of, heartbeat_s=heartbeat_s)
     app.state.parts = parts
     rooms = (
-        workflows, jobs, history, control, settlement, retention, replays, bulks, diffs, experiments,
-        shadows, stats,
+        workflows, jobs, history, control, settlement, retention, replays, bulks, diffs, experiments, stats,
         system,
     )  # fmt: skip
     for room in rooms:

@@ -138,11 +138,11 @@ def _no_job(job_id: UUID) -> ProblemError:
     return not_found(f"job {job_id}", "list the jobs with GET /v1/jobs")
 
 
-def refusal(refused: Refused) -> ProblemError:
-    """A replay that cannot be: because of the job, or because of what is asked."""
+def refusal(refused: Refused, at: str | None = None) -> ProblemError:
+    """Why a replay or an experiment cannot be: a conflict with the job, or a mistake in the body, ``at`` a pointer."""
     if refused.field is None:
         return ProblemError(409, "cannot-replay", refused.reason, remedy=refused.remedy)
-    at = pointer([refused.field])
+    at = at or pointer([refused.field])
     mistakes = [
         Mistake(found.message, at, more=finding_more(found) | {"document_pointer": found.pointer})
         for found in refused.findings

@@ -11,13 +11,12 @@ from starlette.responses import Response
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.bulks import BulkOrder
-from stepladder.api.experiments import ExperimentOrder
+from stepladder.api.experiments import ExperimentOrder, ShadowOrder
 from stepladder.api.metrics import CONTENT_TYPE
 from stepladder.api.orders import Batch, JobOrder
 from stepladder.api.parts import Reader, Wired
 from stepladder.api.replays import ReplayOrder
 from stepladder.api.settlement import Settlement
-from stepladder.api.shadows import ShadowOrder
 from stepladder.api.specification import answered, describe, problems
 from stepladder.schemas.errors import StepladderError
 from stepladder.schemas.history import Event

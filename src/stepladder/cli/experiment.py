@@ -1,16 +1,17 @@
-"""``stepladder experiment``: two variants of a workflow on the same inputs, and how they compare."""
+"""``stepladder experiment`` and ``stepladder stability``: variants of a workflow on the same inputs, compared."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 
-from stepladder.cli.arguments import parse_changes
+from stepladder.cli.arguments import parse_changes, parse_json
 from stepladder.cli.output import console, say_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
@@ -18,26 +19,36 @@ from stepladder.wiring.files import read_text
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from stepladder.cli.desk import Desk
-    from stepladder.models.experiments import Experiment
-    from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.experiment import Experiment, ExperimentHead, ExperimentKind
+    from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.tool import Kit
-    from stepladder.services.experiments import Plan
-    from stepladder.wiring.settings import Settings
+    from stepladder.services.replays import Base
 
-LOOK_S = 0.5
+POLL_S = 0.5
 LISTED = 20
+MAX_TIMES = 100
 
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="until every job has ended, or waits for somebody")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="until every job has ended, or waits for a person")]
 Effects = Annotated[bool, typer.Option("--effects", help="run tools that are not read-only, and other workflows, too")]
 AsJson = Annotated[bool, typer.Option("--json", help="as one JSON document")]
 App = Annotated[str | None, typer.Option(help="Python module that registers tools and rules")]
+Version = Annotated[int | None, typer.Option(min=1, help="else the highest that is not retired")]
 
 experiment = typer.Typer(
-    help="Run two variants of a workflow on the same inputs, beside each other, and compare them.",
+    help="Run two variants of a workflow on the same inputs, and compare them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+class Seeds(StrEnum):
+    """The seed of every turn."""
+
+    VARY = "vary"
+    SAME = "same"
 
 
 @experiment.command("run")
@@ -48,34 +59,73 @@ def run(
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="what b changes; version=N is another one")
     ] = None,
     base: Annotated[list[str] | None, typer.Option("--base-set", metavar="PATH=VALUE", help="what a changes")] = None,
-    version: Annotated[int | None, typer.Option(min=1, help="else the highest that is not retired")] = None,
-    name: Annotated[str, typer.Option(help="by which you know it again")] = "",
+    version: Version = None,
+    name: Annotated[str, typer.Option(help="a name to recognize it by")] = "",
     effects: Effects = False,
     wait: Wait = True,
     app: App = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a workflow (a) and a variant of it (b) on the same inputs. The workers take its jobs, after all others."""
+    """Run a workflow (a) and a variant of it (b) on the same inputs. Workers run its jobs after all others."""
+    from stepladder.cli.desk import at_desk
     from stepladder.schemas.experiment import ExperimentKind
-    from stepladder.services.experiments import FIRST, SECOND, Plan
+    from stepladder.services.experiments import FIRST, SECOND
     from stepladder.services.replays import Base
     from stepladder.wiring.app import kit_of
 
     settings = load_settings(app=app)
-    arms = {FIRST: parse_changes(base or []), SECOND: parse_changes(changes or [])}
-    if arms[FIRST] == arms[SECOND]:
+    variants = {FIRST: parse_changes(base or []), SECOND: parse_changes(changes or [])}
+    if variants[FIRST] == variants[SECOND]:
         message = "both variants are the same"
         raise BadInputError(message, remedy="say what b changes: --set decoding=prompt, or --set version=2")
     values = _inputs(inputs)
     kit = kit_of(settings)
 
-    def plan(found: int) -> Plan:
-        return Plan(ExperimentKind.COMPARISON, Base(workflow, found), arms, values, name, effects)
+    async def work(desk: Desk) -> Experiment:
+        at = Base(workflow, await _version(desk, workflow, version))
+        head = await _order(desk, kit, ExperimentKind.COMPARISON, at, variants, values, name=name, effects=effects)
+        return await _report(desk, head, wait=wait)
+
+    _print(at_desk(settings, work), as_json=as_json)
+
+
+def stability(
+    target: Annotated[str, typer.Argument(metavar="NAME|JOB", help="a published workflow, or a job to repeat")],
+    value: Annotated[str | None, typer.Option("--input", metavar="JSON|@FILE", help="of a workflow: its input")] = None,
+    times: Annotated[int, typer.Option(min=2, max=MAX_TIMES, help="how often")] = 10,
+    seeds: Annotated[Seeds, typer.Option(help="another seed each time, or what the document says")] = Seeds.VARY,
+    version: Version = None,
+    effects: Effects = False,
+    wait: Wait = True,
+    app: App = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the same job N times, on the workers, and show how often each field of its outputs agrees."""
+    from stepladder.cli.desk import at_desk
+    from stepladder.schemas.experiment import ExperimentKind
+    from stepladder.services.experiments import FIRST
+    from stepladder.services.replays import Base
+    from stepladder.wiring.app import kit_of
+
+    settings = load_settings(app=app)
+    job_id = _uuid(target)
+    if job_id is not None and (value is not None or version is not None):
+        flag = "--input" if value is not None else "--version"
+        raise BadInputError(f"a job has its own: no {flag}", remedy="name the workflow in place of the job")
+    given: Json = {} if value is None else parse_json(value, "--input")
+    kit = kit_of(settings)
 
     async def work(desk: Desk) -> Experiment:
-        return await order(desk, kit, plan(await current(desk, workflow, version)))
+        if job_id is None:
+            base, question = Base(target, await _version(desk, target, version)), given
+        else:
+            job = await desk.job(job_id)
+            base, question = Base(job.workflow, job.version, job.variant), job.input
+        kind, vary = ExperimentKind.STABILITY, seeds is Seeds.VARY
+        head = await _order(desk, kit, kind, base, {FIRST: {}}, [question] * times, effects=effects, vary_seeds=vary)
+        return await _report(desk, head, wait=wait)
 
-    conclude(settings, at_the_desk(settings, work), wait=wait, as_json=as_json)
+    _print(at_desk(settings, work), as_json=as_json)
 
 
 @experiment.command("show")
@@ -83,37 +133,28 @@ def show(
     experiment_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="else the newest are listed")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what came of an experiment, or of a run of `stepladder stability`, as far as it has come."""
+    """Show the results so far of an experiment, or of a run of `stepladder stability`."""
+    from stepladder.cli.desk import at_desk
+    from stepladder.models.experiments import find_experiment
+
     settings = load_settings()
-    if experiment_id is None:
-        _list(settings, as_json=as_json)
-        return
-    try:
-        wanted = UUID(experiment_id)
-    except ValueError:
-        message = f"{experiment_id!r} is no id of an experiment"
-        raise BadInputError(message, remedy="list them: stepladder experiment show") from None
+    wanted = None if experiment_id is None else _uuid(experiment_id)
 
     async def work(desk: Desk) -> Experiment:
-        from stepladder.models.experiments import find_experiment
-
-        found = await find_experiment(desk.store.database, wanted)
+        found = None if wanted is None else await find_experiment(desk.store.database, wanted)
         if found is None:
-            raise BadInputError(f"there is no experiment {wanted}", remedy="list them: stepladder experiment show")
-        return found
+            said = f"{experiment_id!r} is not the id of an experiment" if wanted is None else f"no experiment {wanted}"
+            raise BadInputError(said, remedy="list them: stepladder experiment show")
+        return await _report(desk, found, wait=False)
 
-    conclude(settings, at_the_desk(settings, work), wait=False, as_json=as_json)
-
-
-def at_the_desk(settings: Settings, work: Any) -> Experiment:
-    from stepladder.cli.desk import at_desk
-
-    found: Experiment = at_desk(settings, work)
-    return found
+    if experiment_id is None:
+        _list(as_json=as_json)
+    else:
+        _print(at_desk(settings, work), as_json=as_json)
 
 
-async def current(desk: Desk, workflow: str, version: int | None) -> int:
-    """The version that is meant. Raises ``BadInputError`` where there is none."""
+async def _version(desk: Desk, workflow: str, version: int | None) -> int:
+    """The version to run. Raises ``BadInputError`` where there is none."""
     row = await desk.store.workflow(workflow, version)
     if row is None:
         said = workflow if version is None else f"{workflow} {version}"
@@ -121,80 +162,86 @@ async def current(desk: Desk, workflow: str, version: int | None) -> int:
     return row.version
 
 
-async def order(desk: Desk, kit: Kit, plan: Plan) -> Experiment:
+async def _order(
+    desk: Desk,
+    kit: Kit,
+    kind: ExperimentKind,
+    base: Base,
+    variants: Mapping[str, JsonObject],
+    inputs: Sequence[Json],
+    *,
+    name: str = "",
+    effects: bool,
+    vary_seeds: bool = False,
+) -> ExperimentHead:
     """Writes the experiment and its jobs."""
     from stepladder.cli.replay import refusal, replays_of
-    from stepladder.models.experiments import experiment_of
     from stepladder.schemas.actor import LOCAL
-    from stepladder.services.experiments import Ordered, order_experiment
+    from stepladder.services.experiments import EFFECTS, Ordered, draft, order_experiment
     from stepladder.workflows.replay import Refused
 
-    found = await order_experiment(desk.store, replays_of(desk, kit), plan, LOCAL, datetime.now(UTC))
+    head = draft(kind, base, variants, LOCAL, datetime.now(UTC), name=name, samples=len(inputs))
+    replays = replays_of(desk, kit)
+    found = await order_experiment(desk.store, replays, head, inputs, LOCAL, effects=effects, vary_seeds=vary_seeds)
     if isinstance(found, Refused):
         error = refusal(found)
-        raise BadInputError(str(error), remedy="--effects, if that is meant") if found.field == "effects" else error
+        raise BadInputError(str(error), remedy="add --effects if that is intended") if found.field == EFFECTS else error
     if not isinstance(found, Ordered):
         raise LookupError("the experiment was not written")
-    await desk.notify(found.job_ids[0])  # who takes one takes the others, too
-    written = await experiment_of(desk.store.database, found.job_ids[0])
-    if written is None:
-        raise LookupError("the experiment has vanished from the store")
-    return written
+    await desk.notify(found.job_ids[0])  # the worker that takes one takes the others, too
+    return head
 
 
-def conclude(settings: Settings, found: Experiment, *, wait: bool, as_json: bool) -> None:
-    """Waits for the jobs, if that is wanted, and shows what came of them."""
-    from stepladder.cli.contrast import print_experiment
-    from stepladder.cli.desk import at_desk
-
-    shown = at_desk(settings, lambda desk: _shown(desk, found, wait=wait))
-    if as_json:
-        say_json(shown)
-    else:
-        print_experiment(console(), shown)
-
-
-async def _shown(desk: Desk, found: Experiment, *, wait: bool) -> dict[str, Any]:
-    from stepladder.api.experiments import experiment_json
-
-    if wait:
-        await _rest(desk, found.id)
-    return await experiment_json(desk.store.database, desk.reads, found)
-
-
-async def _rest(desk: Desk, experiment_id: UUID) -> None:
+async def _report(desk: Desk, head: ExperimentHead, *, wait: bool) -> Experiment:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from stepladder.models.experiments import at_rest
+    from stepladder.models.experiments import at_rest, read_experiment
 
-    columns = (TextColumn("running"), BarColumn(), MofNCompleteColumn(), TextColumn("by the workers; Ctrl-C leaves"))
-    with Progress(*columns, console=console(error=True), transient=True) as progress:
+    columns = (TextColumn("running"), BarColumn(), MofNCompleteColumn(), TextColumn("on the workers; Ctrl-C leaves"))
+    with Progress(*columns, console=console(error=True), transient=True, disable=not wait) as progress:
         task = progress.add_task("", total=None)
-        while True:
-            done, jobs = await at_rest(desk.store.database, experiment_id)
+        while wait:
+            done, jobs = await at_rest(desk.store.database, head.id)
             progress.update(task, completed=done, total=jobs)
             if done == jobs:
-                return
-            await asyncio.sleep(LOOK_S)
+                break
+            await asyncio.sleep(POLL_S)
+    return await read_experiment(desk.store.database, head)
 
 
-def _list(settings: Settings, *, as_json: bool) -> None:
-    from stepladder.api.experiments import head_json
-    from stepladder.cli.contrast import experiments_table
+def _print(found: Experiment, *, as_json: bool) -> None:
+    from stepladder.cli.comparison import print_experiment
+
+    if as_json:
+        say_json(found)
+    else:
+        print_experiment(console(), found)
+
+
+def _list(*, as_json: bool) -> None:
+    from stepladder.cli.comparison import experiments_table
     from stepladder.cli.desk import at_desk
     from stepladder.models.experiments import list_experiments
+    from stepladder.schemas.experiment import Experiments
 
-    found = at_desk(settings, lambda desk: list_experiments(desk.store.database, LISTED))
+    found = at_desk(load_settings(), lambda desk: list_experiments(desk.store.database, LISTED))
     if as_json:
-        say_json({"experiments": [head_json(one) for one in found]})
+        say_json(Experiments(experiments=found))
     elif found:
         console().print(experiments_table(found), soft_wrap=False)
     else:
-        console(error=True).print("there is no experiment yet: stepladder experiment run NAME --inputs FILE.jsonl")
+        console(error=True).print("no experiments yet: stepladder experiment run NAME --inputs FILE.jsonl")
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def _inputs(file: str) -> list[Json]:
-    """Each line that is not blank. Raises ``BadInputError`` for the first one that is no JSON."""
+    """Each line that is not blank. Raises ``BadInputError`` for the first one that is not JSON."""
     values: list[Json] = []
     for number, line in enumerate(read_text(Path(file)).splitlines(), 1):
         if not line.strip():
@@ -202,7 +249,7 @@ def _inputs(file: str) -> list[Json]:
         parsed = parse(line.encode("utf-8", "surrogateescape"))
         if isinstance(parsed, NotJson):
             reason = parsed.reason.replace("the answer", "it")
-            raise BadInputError(f"{file}, line {number} is no JSON: {reason}", remedy="write one JSON value a line")
+            raise BadInputError(f"{file}, line {number} is not JSON: {reason}", remedy="write one JSON value a line")
         values.append(parsed.value)
     if not values:
         raise BadInputError(f"{file} has no input", remedy="write one JSON value a line")

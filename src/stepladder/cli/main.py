@@ -22,7 +22,6 @@ from stepladder.cli import (
     retention,
     run,
     show,
-    stability,
     stats,
     submit,
     up,
@@ -50,7 +49,7 @@ app.command("jobs")(jobs.jobs)
 app.command("show")(show.show)
 app.command("watch")(watch.watch)
 app.command("diff")(diff.diff)
-app.command("stability")(stability.stability)
+app.command("stability")(experiment.stability)
 app.add_typer(experiment.experiment, name="experiment")
 app.command("replay")(replay.replay)
 app.command("export")(export.export)

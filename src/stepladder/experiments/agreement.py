@@ -1,4 +1,4 @@
-"""The same job many times: how often each field of its result, and of each turn's output, came out the same."""
+"""One variant many times: how often each field of the result, and of each turn's output, came out the same."""
 
 from __future__ import annotations
 
@@ -8,82 +8,57 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepladder.schemas.canonical import identity
+from stepladder.schemas.experiment import FieldAgreement
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.subschemas import Subschemas
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from stepladder.schemas.jsontypes import Json, JsonObject
-    from stepladder.schemas.pointer import Path
+    from stepladder.schemas.jsontypes import Json
 
 RESULT = "result"
-DEEPEST = 20  # objects in objects that are looked through for required fields
-MOST_FIELDS = 1000  # of one place
+MAX_DEPTH = 20  # nested objects that are searched for required fields
+MAX_FIELDS = 1000  # of one place
+
+Path = tuple[str | int, ...]
+MISSING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A value that a job gave in one place: ``result``, or a state and which visit to it. ``schema`` is a turn's."""
+    """A value that a job gave in one place: ``result``, or a state and its visit. A turn's has a ``schema``."""
 
     where: str
     value: Json
     schema: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of one place, in all jobs that came there.
+def fields(values: Iterable[Seen]) -> list[FieldAgreement]:
+    """For each place the whole value, then its fields.
 
-    ``jobs`` are how many did, ``agreement`` the share of the most frequent value, ``common``, among them (a field that
-    is not there is a value as well), ``distinct`` how many values there were, and ``missing`` how often it was not
-    there. ``empty`` is of a required field alone: the share of jobs where it was missing, null, or had nothing in it.
+    Objects and lists are described by what they contain, unless a required field holds them.
     """
-
-    where: str
-    pointer: str
-    jobs: int
-    agreement: float
-    distinct: int
-    missing: int
-    common: Json
-    required: bool
-    empty: float | None
-
-    def as_json(self) -> JsonObject:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def fields(jobs: Sequence[Sequence[Seen]]) -> tuple[Field, ...]:
-    """Of each place first the whole value, then its fields, in the order in which they were seen."""
     places: defaultdict[str, list[Seen]] = defaultdict(list)
-    for job in jobs:
-        for seen in job:
-            places[seen.where].append(seen)
-    return tuple(field for where, seen in places.items() for field in _of_place(where, seen))
+    for seen in values:
+        places[seen.where].append(seen)
+    found: list[FieldAgreement] = []
+    for where, seen_there in places.items():
+        required = set(required_paths(seen_there[0].schema))
+        leaves = [path for seen in seen_there for path in _leaves(seen.value)]
+        paths = dict.fromkeys([(), *leaves, *sorted(required, key=pointer)])
+        found += [
+            _field(where, path, [_at(seen.value, path) for seen in seen_there], required=path in required)
+            for path in list(paths)[:MAX_FIELDS]
+        ]
+    return found
 
 
-def _of_place(where: str, seen: Sequence[Seen]) -> Iterator[Field]:
-    """A field whose values are objects or lists is told by what is in them, unless it is required itself."""
-    required = {path for one in seen[:1] for path in required_paths(one.schema)}
-    leaves = [dict(_leaves(one.value)) for one in seen]
-    told = list(dict.fromkeys([(), *(path for one in leaves for path in one), *sorted(required, key=pointer)]))
-    for path in told[:MOST_FIELDS]:
-        yield _field(where, path, [_at(one.value, path) for one in seen], required=path in required)
-
-
-class _Missing:
-    """A field that is not there."""
-
-
-MISSING = _Missing()
-
-
-def _field(where: str, path: Path, values: Sequence[Any], *, required: bool) -> Field:
-    keys: list[Hashable] = ["missing" if value is MISSING else identity(value) for value in values]
+def _field(where: str, path: Path, values: Sequence[Any], required: bool) -> FieldAgreement:
+    keys = ["missing" if value is MISSING else identity(value) for value in values]
     [(most, times)] = Counter(keys).most_common(1)
     common = values[keys.index(most)]
-    return Field(
+    return FieldAgreement(
         where=where,
         pointer=pointer(path),
         jobs=len(values),
@@ -97,32 +72,27 @@ def _field(where: str, path: Path, values: Sequence[Any], *, required: bool) -> 
 
 
 def _is_empty(value: Any) -> bool:
-    """False and 0 are answers; blanks alone are none."""
-    if value is MISSING or value is None:
-        return True
+    """Null, blank, or without elements. False and 0 are content."""
     if isinstance(value, str):
         return not value.strip()
-    return isinstance(value, Mapping | list | tuple) and not value
+    return value is MISSING or value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
-def _leaves(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
-    if isinstance(value, Mapping) and value:
-        for name, item in value.items():
-            yield from _leaves(item, (*path, name))
-    elif isinstance(value, list | tuple) and value:
-        for index, item in enumerate(value):
-            yield from _leaves(item, (*path, index))
-    else:
-        yield path, value
+def _leaves(value: Json, path: Path = ()) -> Iterator[Path]:
+    children: Iterable[tuple[str | int, Json]] = ()
+    if isinstance(value, Mapping):
+        children = value.items()
+    elif isinstance(value, list | tuple):
+        children = enumerate(value)
+    inner = [leaf for step, child in children for leaf in _leaves(child, (*path, step))]
+    yield from inner or [path]
 
 
 def _at(value: Any, path: Path) -> Any:
     for step in path:
-        if isinstance(value, Mapping) and step in value:
-            value = value[str(step)]
-        elif isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
+        try:
             value = value[step]
-        else:
+        except (LookupError, TypeError):
             return MISSING
     return value
 
@@ -130,18 +100,17 @@ def _at(value: Any, path: Path) -> Any:
 def required_paths(schema: Json) -> tuple[Path, ...]:
     """The fields that a schema requires, and those that these require in turn, through local references.
 
-    What is required only in a branch of ``anyOf`` and its like, or inside a list, is not among them.
+    Those required only in a branch of ``anyOf`` and its like, or inside a list, are left out.
     """
-    subschemas = Subschemas(schema)
-    return tuple(_required(subschemas, schema, ()))
+    return tuple(_required(Subschemas(schema), schema, ()))
 
 
 def _required(subschemas: Subschemas, schema: Json, path: Path) -> Iterator[Path]:
     hops = 0
-    while isinstance(schema, Mapping) and isinstance(reference := schema.get("$ref"), str) and hops < DEEPEST:
+    while isinstance(schema, Mapping) and isinstance(reference := schema.get("$ref"), str) and hops < MAX_DEPTH:
         target = subschemas.target(reference) if reference.startswith("#") else None
         schema, hops = (None if target is None else subschemas.by_path.get(target)), hops + 1
-    if not isinstance(schema, Mapping) or len(path) >= DEEPEST:
+    if not isinstance(schema, Mapping) or len(path) >= MAX_DEPTH:
         return
     names, properties = schema.get("required"), schema.get("properties")
     for name in names if isinstance(names, list | tuple) else ():

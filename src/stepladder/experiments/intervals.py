@@ -1,17 +1,18 @@
-"""How sure a share, a mean or a difference is: intervals that hold the true value 95 times in 100.
+"""Shares, means and differences with 95 % confidence intervals.
 
 Wilson's interval for a share and Newcombe's for the difference of two ("Two-sided confidence intervals for the single
-proportion" and "Interval estimation for the difference between independent proportions", both 1998) hold for few
-observations and at the ends as well; for a mean it is Student's t.
+proportion" and "Interval estimation for the difference between independent proportions", both 1998) are sound for few
+observations and near 0 and 1; a mean has Student's t. scipy and statsmodels have all of it, and weigh 150 MB.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist, fmean, stdev
 from typing import TYPE_CHECKING
+
+from stepladder.schemas.experiment import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,61 +21,46 @@ CONFIDENCE = 0.95
 Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """``value`` is what was seen of ``count`` observations. Without ends nothing is known of how sure it is."""
-
-    value: float
-    low: float | None
-    high: float | None
-    count: int
-
-    @property
-    def beyond_zero(self) -> bool:
-        """Whether all of it lies on one side of zero: a difference that chance hardly makes."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-
-
 def share(part: int, whole: int) -> Interval | None:
-    """``part`` of ``whole``, from 0 to 1, by Wilson. None of nothing."""
-    if whole == 0:
-        return None
-    low, high = _wilson(part, whole)
-    return Interval(part / whole, low, high, whole)
+    """``part`` of ``whole``, from 0 to 1, by Wilson. None if ``whole`` is 0."""
+    return _interval(part / whole, *_wilson(part, whole), whole) if whole else None
 
 
 def share_difference(was: tuple[int, int], now: tuple[int, int]) -> Interval | None:
-    """The second share less the first, each ``(part, whole)``, by Newcombe. The two are taken to be independent."""
+    """The second share minus the first, each ``(part, whole)``, by Newcombe. Takes the two as independent."""
     if was[1] == 0 or now[1] == 0:
         return None
     here, there = was[0] / was[1], now[0] / now[1]
     (here_low, here_high), (there_low, there_high) = _wilson(*was), _wilson(*now)
-    down = math.hypot(there - there_low, here_high - here)
-    up = math.hypot(there_high - there, here - here_low)
-    return Interval(there - here, there - here - down, there - here + up, was[1] + now[1])
+    below = math.hypot(there - there_low, here_high - here)
+    above = math.hypot(there_high - there, here - here_low)
+    return _interval(there - here, there - here - below, there - here + above, was[1] + now[1])
 
 
 def mean(values: Sequence[float]) -> Interval | None:
-    """The mean, by Student's t. One value says nothing of how sure it is; None of nothing."""
-    if not values:
-        return None
-    middle = fmean(values)
-    if len(values) == 1:
-        return Interval(middle, None, None, 1)
-    reach = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-    return Interval(middle, middle - reach, middle + reach, len(values))
+    """The mean, by Student's t. One value has no bounds; None without values."""
+    if len(values) < 2:
+        return _interval(values[0], None, None, 1) if values else None
+    middle, count = fmean(values), len(values)
+    reach = t_quantile(count - 1) * stdev(values) / math.sqrt(count)
+    return _interval(middle, middle - reach, middle + reach, count)
 
 
 def sign_test(better: int, worse: int) -> float | None:
-    """Of pairs that came out differently: how likely chance alone makes a split as uneven (exact, two-sided).
+    """How likely chance alone splits unequal pairs as unevenly: exact and two-sided. None if no pair is unequal.
 
-    Of paired successes and failures this is McNemar's exact test. None where no pair differs.
+    For paired successes and failures this is McNemar's exact test.
     """
     both = better + worse
     if both == 0:
         return None
     tail = sum(math.comb(both, k) for k in range(min(better, worse) + 1))
     return min(1.0, float(2 * tail / (1 << both)))
+
+
+def _interval(value: float, low: float | None, high: float | None, count: int) -> Interval:
+    clear = low is not None and high is not None and (low > 0 or high < 0)
+    return Interval(value=value, low=low, high=high, count=count, clear=clear)
 
 
 def _wilson(part: int, whole: int) -> tuple[float, float]:
@@ -86,9 +72,7 @@ def _wilson(part: int, whole: int) -> tuple[float, float]:
 
 @cache
 def t_quantile(freedom: int) -> float:
-    """The value that Student's t with so many degrees of freedom keeps within, up and down, ``CONFIDENCE`` of the
-    time.
-    """
+    """The bound that |t| with so many degrees of freedom does not exceed in a share ``CONFIDENCE`` of cases."""
     low, high = 0.0, 20.0
     while _within(high, freedom) < CONFIDENCE:
         high *= 2
@@ -103,8 +87,8 @@ def _within(t: float, freedom: int) -> float:
     angle = math.atan(t / math.sqrt(freedom))
     cosine = math.cos(angle)
     odd = freedom % 2 == 1
-    term, total = (cosine, cosine if freedom > 1 else 0.0) if odd else (1.0, 1.0)
+    term, sum_ = (cosine, cosine if freedom > 1 else 0.0) if odd else (1.0, 1.0)
     for step in range(3 if odd else 2, freedom, 2):
         term *= cosine * cosine * (step - 1) / step
-        total += term
-    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+        sum_ += term
+    return 2 / math.pi * (angle + math.sin(angle) * sum_) if odd else math.sin(angle) * sum_

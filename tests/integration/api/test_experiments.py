@@ -23,13 +23,13 @@ async def order(api: Api, **fields: Any) -> Any:
 
 
 async def run_all(api: Api, experiment: Any) -> None:
-    """An engine that always says 35, which the first arm refuses twice, and the second one takes."""
+    """An engine that always says 35, which variant a rejects twice, and b accepts."""
     async with api.worker(respond=lambda _: {"total": 35}) as driver:
         for run in experiment["runs"]:
             await driver.drive(UUID(run["job"]))
 
 
-async def test_both_arms_run_on_every_input_and_are_compared(bill: Api) -> None:
+async def test_both_variants_run_on_every_input_and_are_compared(bill: Api) -> None:
     answer = await order(bill)
     assert answer.status_code == 202, answer.text
     ordered = answer.json()
@@ -52,7 +52,7 @@ async def test_both_arms_run_on_every_input_and_are_compared(bill: Api) -> None:
     assert found["difference"]["per_job"]["cost"] is None
 
 
-async def test_every_job_says_what_it_is_of_and_both_arms_have_the_same_inputs(bill: Api) -> None:
+async def test_every_job_names_its_variant_and_input(bill: Api) -> None:
     found = (await order(bill)).json()
     rows = await bill.rows("SELECT arm, sample, variant, priority, input FROM jobs ORDER BY sample, arm")
     assert [(row["arm"], row["sample"]) for row in rows] == [(arm, n) for n in range(1, 7) for arm in ("a", "b")]
@@ -63,7 +63,7 @@ async def test_every_job_says_what_it_is_of_and_both_arms_have_the_same_inputs(b
     assert event["data"] == {"experiment": found["id"], "arm": "b", "sample": 1, "set": CHANGED["b"]["set"]}
 
 
-async def test_experiments_are_no_part_of_the_rates_of_live_jobs(bill: Api) -> None:
+async def test_experiments_are_not_counted_in_the_rates_of_live_jobs(bill: Api) -> None:
     live = (await bill.submit())["id"]
     async with bill.worker({"total": 36}) as driver:
         await driver.drive(UUID(live))
@@ -79,7 +79,7 @@ async def test_experiments_are_no_part_of_the_rates_of_live_jobs(bill: Api) -> N
     assert attempts[0] == attempts[1]
 
 
-async def test_what_a_job_of_an_experiment_calls_is_of_it_and_no_live_job_either(api: Api) -> None:
+async def test_jobs_called_by_an_experiment_belong_to_it(api: Api) -> None:
     for document in (CHILD, PARENT):
         await api.publish(document)
     body = {"workflow": "two-words", "inputs": [{}], "b": {"set": {"limits.max_turns": 3}}}
@@ -131,7 +131,7 @@ async def test_the_same_key_gives_the_same_experiment(bill: Api) -> None:
         ({"b": {"colour": "red"}}, 422, "/b/colour", ""),
     ],
 )
-async def test_an_experiment_that_cannot_be_says_where_and_stores_nothing(
+async def test_an_invalid_experiment_names_the_place_and_stores_nothing(
     bill: Api, fields: Any, status: int, pointer: str | None, words: str
 ) -> None:
     before = await bill.counts()
@@ -142,7 +142,7 @@ async def test_an_experiment_that_cannot_be_says_where_and_stores_nothing(
     assert await bill.counts() == before
 
 
-async def test_what_cannot_be_undone_is_not_done_again_for_an_experiment(api: Api) -> None:
+async def test_effects_need_permission(api: Api) -> None:
     await api.publish(PAYING)
     body = {"workflow": "paying", "inputs": [{}], "b": {"set": {"limits.max_turns": 3}}}
     found = problem(await api.client.post("/v1/experiments", json=body), 422)
@@ -152,11 +152,11 @@ async def test_what_cannot_be_undone_is_not_done_again_for_an_experiment(api: Ap
     assert (await api.client.post("/v1/experiments", json=body | {"effects": True})).status_code == 202
 
 
-async def test_what_no_database_holds_in_a_text_is_no_fault_of_the_server(bill: Api) -> None:
+async def test_a_nul_is_accepted_in_changes_and_refused_in_the_name(bill: Api) -> None:
     assert (await order(bill, b={"set": {"system": "a\0b"}})).status_code == 202
     problem(await order(bill, name="a\0b"), 422)
 
 
-async def test_an_experiment_that_is_not_there_is_not_found(api: Api) -> None:
+async def test_an_unknown_experiment_is_not_found(api: Api) -> None:
     problem(await api.client.get("/v1/experiments/0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), 404)
     assert (await api.client.get("/v1/experiments")).json() == {"experiments": []}

@@ -9,11 +9,12 @@ from uuid import UUID
 import pytest
 from rich.console import Console
 
-from stepladder.cli.contrast import print_experiment
+from stepladder.cli.comparison import print_experiment
 from stepladder.models.ids import uuid7
 from stepladder.runner.machines import Machines
+from stepladder.schemas.experiment import Experiment
+from stepladder.services.experiments import hand_out_shadows, is_chosen
 from stepladder.services.replays import Replays
-from stepladder.services.shadows import hand_out_shadows, is_chosen
 
 from .conftest import BILL, KIT, PAYING, problem
 
@@ -54,7 +55,7 @@ async def reading(api: Api) -> Api:
     return api
 
 
-async def test_a_live_job_has_a_shadow_once_that_is_compared_with_it(reading: Api) -> None:
+async def test_a_live_job_has_one_shadow_and_is_compared_with_it(reading: Api) -> None:
     before = await live(reading, {"total": 36})
     started = await reading.client.post(SHADOW, json=LOOSER)
     assert started.status_code == 202, started.text
@@ -76,12 +77,12 @@ async def test_a_live_job_has_a_shadow_once_that_is_compared_with_it(reading: Ap
     assert shown["difference"]["per_job"]["tokens"]["value"] < 0
     assert before not in str(shown)
     page = Console(file=StringIO(), record=True, width=100)
-    print_experiment(page, shown)
+    print_experiment(page, Experiment(**shown))
     assert "beside 100% of live jobs, 1 so far" in (text := page.export_text())
     assert all(len(line) <= 100 for line in text.splitlines()), text
 
 
-async def test_a_shadow_is_no_part_of_the_rates_and_changes_nothing_of_the_live_job(reading: Api) -> None:
+async def test_a_shadow_changes_neither_rates_nor_the_live_job(reading: Api) -> None:
     await reading.client.post(SHADOW, json=LOOSER)
     job = await live(reading, {"total": 36})
     rates = (await reading.client.get("/v1/stats")).json()["workflows"]
@@ -93,7 +94,7 @@ async def test_a_shadow_is_no_part_of_the_rates_and_changes_nothing_of_the_live_
     assert await reading.rows("SELECT * FROM jobs WHERE id = %s", job) == row
 
 
-async def test_what_a_lost_worker_had_written_is_not_written_again(reading: Api) -> None:
+async def test_a_shadow_that_a_lost_worker_wrote_is_not_written_again(reading: Api) -> None:
     await reading.client.post(SHADOW, json=LOOSER)
     await live(reading, {"total": 36})
     assert len(await hand_out(reading)) == 1
@@ -102,7 +103,7 @@ async def test_what_a_lost_worker_had_written_is_not_written_again(reading: Api)
     assert len(await reading.rows("SELECT id FROM jobs WHERE experiment IS NOT NULL")) == 1
 
 
-async def test_a_stopped_shadow_begins_no_more_and_another_one_may_be_started(reading: Api) -> None:
+async def test_after_a_stop_no_shadow_job_starts_until_another_shadow_does(reading: Api) -> None:
     assert (await reading.client.post(SHADOW, json=LOOSER)).status_code == 202
     assert "shadow-runs" in problem(await reading.client.post(SHADOW, json=LOOSER), 409)["type"]
     stopped = await reading.client.post(f"{SHADOW}/stop")
@@ -117,7 +118,7 @@ async def test_a_stopped_shadow_begins_no_more_and_another_one_may_be_started(re
 @pytest.mark.parametrize(
     ("document", "name", "words"), [(BILL, "bill", "the wait approve"), (PAYING, "paying", "tool pay")]
 )
-async def test_what_acts_or_waits_has_no_shadow(api: Api, document: str, name: str, words: str) -> None:
+async def test_a_workflow_that_acts_or_waits_has_no_shadow(api: Api, document: str, name: str, words: str) -> None:
     await api.publish(document)
     body = {"set": {"limits.max_turns": 3}, "share": 0.5}
     found = problem(await api.client.post(f"/v1/workflows/{name}/1/shadow", json=body), 422)
@@ -135,11 +136,11 @@ async def test_what_acts_or_waits_has_no_shadow(api: Api, document: str, name: s
         ("/v1/workflows/reading/9/shadow", LOOSER, 404),
     ],
 )
-async def test_a_shadow_that_cannot_be_is_refused(reading: Api, path: str, body: Any, status: int) -> None:
+async def test_an_invalid_shadow_is_refused(reading: Api, path: str, body: Any, status: int) -> None:
     problem(await reading.client.post(path, json=body), status)
 
 
-def test_a_shared_limiter_jobs_is_chosen_and_always_the_same_ones() -> None:
+def test_the_same_share_of_jobs_is_chosen_each_time() -> None:
     shadow, jobs = uuid7(), [uuid7() for _ in range(2000)]
     chosen = [is_chosen(shadow, job, 0.25) for job in jobs]
     assert 400 < sum(chosen) < 600

@@ -62,14 +62,14 @@ def test_two_variants_are_run_and_compared(shell: Shell, tried: str) -> None:
     done = shell.run("experiment", "show", shown["id"])
     assert (done.code, done.err) == (0, "")
     assert fits(done.out), done.out
-    for said in ("a looser rule", "2 succeeded", "validity", "50.0% (15-85) of 4", "100.0% (34-100) of 2", "b less a"):
+    for said in ("a looser rule", "2 succeeded", "validity", "50.0% (15-85) of 4", "100.0% (34-100) of 2", "b minus a"):
         assert said in done.out, done.out
     listed = shell.run("experiment", "show")
     assert shown["id"] in listed.out
     assert fits(listed.out), listed.out
 
 
-def test_the_same_job_many_times_with_other_seeds(shell: Shell, tried: str) -> None:
+def test_stability_runs_the_same_job_with_varying_seeds(shell: Shell, tried: str) -> None:
     words = ("stability", tried, "--input", '{"team": "three"}', "--times", "3", "--no-wait", "--json")
     shown = shell.run(*words).json
     run_all(shell, shown)
@@ -86,7 +86,7 @@ def test_the_same_job_many_times_with_other_seeds(shell: Shell, tried: str) -> N
     assert sampled == [{"temperature": 0.7, "seed": seed} for seed in (1, 1, 2, 2, 3, 3)]
 
 
-def test_it_waits_until_every_job_has_come_to_rest(shell: Shell, tried: str) -> None:
+def test_it_waits_until_every_job_is_at_rest(shell: Shell, tried: str) -> None:
     def ordered() -> list[tuple[Any, ...]]:
         query = "SELECT id FROM jobs WHERE experiment IS NOT NULL AND input::text LIKE '%%patient%%'"
         return shell.rows(query)
@@ -102,7 +102,7 @@ def test_it_waits_until_every_job_has_come_to_rest(shell: Shell, tried: str) -> 
     assert json.loads(out)["at_rest"] == 2
 
 
-def test_a_job_is_repeated_as_it_was_with_its_own_seed(shell: Shell, tried: str) -> None:
+def test_a_job_can_be_repeated_with_its_own_seed(shell: Shell, tried: str) -> None:
     old = shell.run("run", "tried.yaml", "--input", '{"team": "four"}', "--json").json
     shown = shell.run("stability", old["id"], "--times", "2", "--seeds", "same", "--no-wait", "--json").json
     rows = shell.rows("SELECT input, variant FROM jobs WHERE experiment = %s", shown["id"])
@@ -115,11 +115,11 @@ def test_a_job_is_repeated_as_it_was_with_its_own_seed(shell: Shell, tried: str)
     [
         (("experiment", "run", "tried", "--inputs", "lines.jsonl"), "both variants are the same"),
         (("experiment", "run", "nobody", "--inputs", "inputs.jsonl", "--set", "model=x"), "no workflow nobody"),
-        (("experiment", "run", "tried", "--inputs", "lines.jsonl", "--set", "model=x"), "line 2 is no JSON"),
+        (("experiment", "run", "tried", "--inputs", "lines.jsonl", "--set", "model=x"), "line 2 is not JSON"),
         (("experiment", "run", "tried", "--inputs", "misfit.jsonl", "--set", "model=x"), "input 1 does not fit"),
         (("experiment", "run", "tried", "--inputs", "inputs.jsonl", "--set", "states.sun.ask=x"), "no state `sun`"),
-        (("experiment", "show", "me"), "is no id of an experiment"),
-        (("experiment", "show", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), "there is no experiment"),
+        (("experiment", "show", "me"), "is not the id of an experiment"),
+        (("experiment", "show", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), "no experiment"),
         (("stability", "tried", "--input", '{"team": 5}'), "does not fit"),
         (("stability", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), "there is no job"),
         (("stability", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b", "--input", "{}"), "no --input"),
@@ -127,7 +127,7 @@ def test_a_job_is_repeated_as_it_was_with_its_own_seed(shell: Shell, tried: str)
     ],
 )
 @pytest.mark.usefixtures("tried")
-def test_what_cannot_be_is_refused_with_what_to_do(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(shell: Shell, words: tuple[str, ...], said: str) -> None:
     before = shell.counts()
     done = shell.run(*words)
     assert (done.code, done.out) == (2, ""), done.err

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.experiments.agreement import Field, Seen, fields, required_paths
+from stepladder.experiments.agreement import Seen, fields, required_paths
+
+if TYPE_CHECKING:
+    from stepladder.schemas.experiment import FieldAgreement
 
 SCHEMA: Any = {
     "type": "object",
@@ -17,8 +20,8 @@ SCHEMA: Any = {
 }
 
 
-def told(*values: Any, schema: Any = None) -> dict[str, Field]:
-    return {one.pointer: one for one in fields([[Seen("ask", value, schema)] for value in values])}
+def told(*values: Any, schema: Any = None) -> dict[str, FieldAgreement]:
+    return {one.pointer: one for one in fields(Seen("ask", value, schema) for value in values)}
 
 
 def test_the_shared_limiter_the_most_frequent_value_is_the_agreement() -> None:
@@ -27,13 +30,13 @@ def test_the_shared_limiter_the_most_frequent_value_is_the_agreement() -> None:
     assert (found["/s"].agreement, found[""].agreement, found[""].distinct) == (0.75, 0.5, 3)
 
 
-def test_a_field_that_is_not_there_is_a_value_and_is_counted() -> None:
+def test_a_missing_field_counts_as_a_value() -> None:
     found = told({}, {"n": None}, {})
     assert (found["/n"].agreement, found["/n"].missing, found["/n"].common) == (2 / 3, 2, None)
     assert found["/n"].distinct == 2
 
 
-def test_what_is_required_and_has_nothing_in_it_is_empty() -> None:
+def test_a_required_field_without_content_is_empty() -> None:
     values = [
         {"name": "a", "at": {"city": "x"}, "tags": ["t"]},
         {"name": "  ", "at": {"city": ""}, "tags": []},
@@ -46,18 +49,18 @@ def test_what_is_required_and_has_nothing_in_it_is_empty() -> None:
     assert found["/tags/0"].empty is None
 
 
-def test_false_and_nought_are_answers() -> None:
+def test_false_and_zero_are_content() -> None:
     schema = {"required": ["n", "b"]}
     found = told({"n": 0, "b": False}, {"n": 0, "b": False}, schema=schema)
     assert [found[pointer].empty for pointer in ("/n", "/b")] == [0.0, 0.0]
 
 
-def test_a_place_that_some_jobs_never_came_to_is_told_of_the_others() -> None:
-    found = fields([[Seen("ask", 1), Seen("more", 5)], [Seen("ask", 1)]])
+def test_a_place_is_described_by_the_jobs_that_reached_it() -> None:
+    found = fields([Seen("ask", 1), Seen("more", 5), Seen("ask", 1)])
     assert [(one.where, one.jobs, one.agreement) for one in found] == [("ask", 2, 1.0), ("more", 1, 1.0)]
 
 
-def test_required_fields_are_found_through_references_and_a_circle_ends() -> None:
+def test_required_fields_are_found_through_references_and_cycles_end() -> None:
     assert required_paths(SCHEMA) == (("name",), ("at",), ("at", "city"), ("tags",))
     assert required_paths({"$ref": "#"}) == ()
     circle: Any = {"required": ["a"], "properties": {"a": {"$ref": "#"}}}
