@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from stepladder import Client
-from stepladder.cli.output import Exit, complain, console, escape
+from stepladder.cli.output import Exit, console, escape, print_error
 from stepladder.cli.view import coloured
 from stepladder.schemas.errors import StepladderError, UnreachableError
 from stepladder.schemas.job import JobStatus
@@ -69,7 +69,7 @@ def main() -> int:
             out.print(f"the system is up at {url}")
             shown = run(url, out, status.update)
     except StepladderError as error:
-        return int(complain(error))
+        return int(print_error(error))
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     out.print(table(shown), soft_wrap=False)

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
+import platformdirs
 
-from stepladder.cli.output import complain, console, escape
-from stepladder.embedded.home import default_cache, private_folder
+from stepladder.cli.output import console, escape, print_error
+from stepladder.embedded.home import private_folder
 from stepladder.schemas.errors import StepladderError, UnreachableError
 from stepladder.validation.parse import Parsed, parse
 from stepladder.validation.schema import Schema, compile_schema
@@ -82,10 +83,10 @@ def main() -> int:
     words.add_argument("--markdown", action="store_true", help="the table alone, as it stands in the README")
     markdown = words.parse_args().markdown
     try:
-        folder = private_folder(default_cache() / "suites")
+        folder = private_folder(platformdirs.user_cache_path("stepladder") / "suites")
         groups = [*run_parsing(fetch_parsing(folder)), *run_schemas(fetch_schemas(folder))]
     except StepladderError as error:
-        return int(complain(error))
+        return int(print_error(error))
     return report(groups, markdown=markdown)
 
 

@@ -23,7 +23,7 @@ from chaos import tools
 from chaos.proxy import HOST, Proxy
 from stepladder.embedded import cluster, valkey
 from stepladder.embedded.child import die_with_parent, locked
-from stepladder.embedded.runtime import runtime_folder
+from stepladder.embedded.home import runtime_folder
 from stepladder.models import migrate
 from stepladder.schemas.errors import UnreachableError
 from stepladder.testing import wait_until

@@ -30,6 +30,7 @@ class Came(NamedTuple):
 def call(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Came:
     """Runs ``stepladder WORDS`` in ``folder`` with this environment and no other. Nothing of it stays behind."""
     code: object = 0
+    loaded = set(sys.modules)
     out_bytes, err_bytes = io.BytesIO(), io.BytesIO()
     out, err = (io.TextIOWrapper(stream, "utf-8", write_through=True) for stream in (out_bytes, err_bytes))
     with pytest.MonkeyPatch.context() as place, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -48,4 +49,7 @@ def call(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> 
             code = ended.code
         finally:
             structlog.reset_defaults()
+            for name in sys.modules.keys() - loaded:
+                if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+                    del sys.modules[name]
     return Came(code if isinstance(code, int) else 1, *(read.getvalue().decode() for read in (out_bytes, err_bytes)))

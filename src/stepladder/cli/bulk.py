@@ -11,13 +11,13 @@ from uuid import UUID
 
 import typer
 
-from stepladder.cli.output import Exit, console, escape, say_json, shorten
+from stepladder.cli.output import Exit, console, escape, print_json, shorten
 from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.models.bulks import Bulk
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Kit
@@ -44,8 +44,8 @@ def replay_many(
 
     The same order under the same ``key`` is the one that there is.
     """
-    from stepladder.cli.desk import at_desk
     from stepladder.cli.revalidate import filter_typed
+    from stepladder.cli.session import in_session
     from stepladder.wiring.app import kit_of
 
     if wanted.from_turn is not None or wanted.input:
@@ -54,9 +54,9 @@ def replay_many(
     filter_typed(where)
     kit = kit_of(settings)
     wish = _wish(where, wanted, concurrency, key)
-    bulk = None if key is None or dry_run else at_desk(settings, lambda desk: _known(desk, wish))
+    bulk = None if key is None or dry_run else in_session(settings, lambda session: _known(session, wish))
     if bulk is None:
-        found = at_desk(settings, lambda desk: _estimate(desk, kit, where, wanted))
+        found = in_session(settings, lambda session: _estimate(session, kit, where, wanted))
         _tell(found, as_json=as_json and dry_run, error=not dry_run)
         if dry_run:
             return
@@ -65,11 +65,11 @@ def replay_many(
             raise BadInputError("no job can be replayed so", remedy=remedy)
         if not yes and not (sys.stdin.isatty() and typer.confirm(f"replay {_many(found.jobs, 'job')}?", err=True)):
             raise BadInputError("nothing was done", remedy="say --yes, or look first with --dry-run")
-        bulk = at_desk(settings, lambda desk: _order(desk, wish))
+        bulk = in_session(settings, lambda session: _order(session, wish))
     if wait:
         follow(settings, str(bulk.id), as_json=as_json)
     if as_json:
-        say_json(bulk_json(bulk))
+        print_json(bulk_json(bulk))
         return
     console().print(str(bulk.id))
     console(error=True).print(
@@ -77,13 +77,13 @@ def replay_many(
     )
 
 
-async def _estimate(desk: Desk, kit: Kit, where: Mapping[str, Json], wanted: Wanted) -> Estimate:
+async def _estimate(session: Session, kit: Kit, where: Mapping[str, Json], wanted: Wanted) -> Estimate:
     from stepladder.cli.replay import replays_of
     from stepladder.models.where import filter_of
     from stepladder.schemas.actor import LOCAL
     from stepladder.services.bulks import estimate
 
-    return await estimate(desk.store.database, replays_of(desk, kit), filter_of(where), wanted, LOCAL)
+    return await estimate(session.store.database, replays_of(session, kit), filter_of(where), wanted, LOCAL)
 
 
 def _wish(where: Mapping[str, Json], wanted: Wanted, concurrency: int, key: str | None) -> Bulk:
@@ -106,11 +106,11 @@ def _wish(where: Mapping[str, Json], wanted: Wanted, concurrency: int, key: str 
     )
 
 
-async def _known(desk: Desk, wish: Bulk) -> Bulk | None:
+async def _known(session: Session, wish: Bulk) -> Bulk | None:
     """The order that was given under the same key before."""
     from stepladder.models.bulks import find_bulk
 
-    found = await find_bulk(desk.store.database, wish.id)
+    found = await find_bulk(session.store.database, wish.id)
     if found is None:
         return None
     if found.asked != wish.asked:
@@ -120,22 +120,22 @@ async def _known(desk: Desk, wish: Bulk) -> Bulk | None:
     return found
 
 
-async def _order(desk: Desk, wish: Bulk) -> Bulk:
+async def _order(session: Session, wish: Bulk) -> Bulk:
     from stepladder.models.bulks import order_bulk
     from stepladder.models.where import filter_of
     from stepladder.services.bulks import total
 
-    counted = await total(desk.store.database, filter_of(wish.where), wish.created_at)
+    counted = await total(session.store.database, filter_of(wish.where), wish.created_at)
     bulk = replace(wish, total=counted)
-    if await order_bulk(desk.store.database, bulk):
+    if await order_bulk(session.store.database, bulk):
         return bulk
-    return await _known(desk, bulk) or bulk
+    return await _known(session, bulk) or bulk
 
 
 def _tell(found: Estimate, *, as_json: bool, error: bool = False) -> None:
     if as_json:
         names = ("jobs", "turns", "tokens", "cost", "currency", "refused")
-        say_json({name: getattr(found, name) for name in names})
+        print_json({name: getattr(found, name) for name in names})
         return
     out = console(error=error)
     cost = "" if not found.cost else f", {found.cost:,.4f} {escape(found.currency or '')}".rstrip()
@@ -154,24 +154,24 @@ def _many(count: int, word: str) -> str:
 
 def follow(settings: Settings, bulk_id: str, *, as_json: bool) -> None:
     """Shows how far an order has come, until it is done or stopped. Exit code 1 if one of its replays failed."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
-    bulk = at_desk(settings, lambda desk: _followed(desk, _id(bulk_id)))
+    bulk = in_session(settings, lambda session: _followed(session, _id(bulk_id)))
     if as_json:
-        say_json(bulk_json(bulk))
+        print_json(bulk_json(bulk))
     else:
         _ended(bulk)
     raise typer.Exit(Exit.FAILED if bulk.jobs.get("failed", 0) or bulk.jobs.get("cancelled", 0) else Exit.DONE)
 
 
-async def _followed(desk: Desk, bulk_id: UUID) -> Bulk:
+async def _followed(session: Session, bulk_id: UUID) -> Bulk:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"))
     with Progress(*columns, console=console(error=True), transient=True) as progress:
         task = progress.add_task("", total=None, said="")
         while True:
-            bulk = await _find(desk, bulk_id)
+            bulk = await _find(session, bulk_id)
             busy = sum(bulk.jobs.get(status, 0) for status in ("queued", "running", "paused"))
             gone = sum(bulk.jobs.values()) - busy + sum(bulk.refused.values())
             said = ", ".join(f"{times:,} {status}" for status, times in sorted(bulk.jobs.items()))
@@ -183,24 +183,24 @@ async def _followed(desk: Desk, bulk_id: UUID) -> Bulk:
 
 def stop(settings: Settings, bulk_id: str, *, as_json: bool) -> None:
     """No more replays of an order are begun."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.models.bulks import stop_bulk
 
-    async def work(desk: Desk) -> Bulk:
-        await stop_bulk(desk.store.database, _id(bulk_id))
-        return await _find(desk, _id(bulk_id))
+    async def work(session: Session) -> Bulk:
+        await stop_bulk(session.store.database, _id(bulk_id))
+        return await _find(session, _id(bulk_id))
 
-    bulk = at_desk(settings, work)
+    bulk = in_session(settings, work)
     if as_json:
-        say_json(bulk_json(bulk))
+        print_json(bulk_json(bulk))
     else:
         _ended(bulk)
 
 
-async def _find(desk: Desk, bulk_id: UUID) -> Bulk:
+async def _find(session: Session, bulk_id: UUID) -> Bulk:
     from stepladder.models.bulks import find_bulk
 
-    found = await find_bulk(desk.store.database, bulk_id)
+    found = await find_bulk(session.store.database, bulk_id)
     if found is None:
         raise BadInputError(f"there is no order of replays {bulk_id}", remedy="order one: stepladder replay --where")
     return found

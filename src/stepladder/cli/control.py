@@ -9,7 +9,7 @@ import typer
 
 from stepladder.cli import versions
 from stepladder.cli.arguments import parse_job_id, parse_json
-from stepladder.cli.output import console, escape, say_json
+from stepladder.cli.output import console, escape, print_json
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
@@ -17,7 +17,7 @@ from stepladder.wiring.settings import load_settings
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.models.records import Receipt
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
@@ -33,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then,
 
 def cancel(job: JobId, as_json: AsJson = False) -> None:
     """Ask for a job to end. A request that is under way is broken off."""
-    _change(job, lambda desk, job_id: desk.store.request_cancel(job_id), "is asked to end", "cancelled", as_json)
+    _change(job, lambda session, job_id: session.store.request_cancel(job_id), "is asked to end", "cancelled", as_json)
 
 
 def pause(
@@ -42,24 +42,24 @@ def pause(
     """Let nobody go on with a job, or with all jobs of a workflow. What is under way, an attempt or a tool, is
     finished, and deadlines stand still. New jobs of a paused workflow are taken in, and wait.
     """
-    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.cli.session import PRINCIPAL
 
     if (job := _one_of(job, workflow, version)) is None:
         versions.pause(str(workflow), version, as_json=as_json)
         return
-    _change(job, lambda desk, job_id: desk.store.pause(job_id, PRINCIPAL), "is paused", None, as_json)
+    _change(job, lambda session, job_id: session.store.pause(job_id, PRINCIPAL), "is paused", None, as_json)
 
 
 def unpause(
     job: MaybeJob = None, workflow: OfWorkflow = None, version: OfVersion = None, as_json: AsJson = False
 ) -> None:
     """Let a paused job, or the jobs of a paused workflow, go on where they were."""
-    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.cli.session import PRINCIPAL
 
     if (job := _one_of(job, workflow, version)) is None:
         versions.unpause(str(workflow), version, as_json=as_json)
         return
-    _change(job, lambda desk, job_id: desk.store.unpause(job_id, PRINCIPAL), "goes on", None, as_json)
+    _change(job, lambda session, job_id: session.store.unpause(job_id, PRINCIPAL), "goes on", None, as_json)
 
 
 def _one_of(job: str | None, workflow: str | None, version: int | None) -> str | None:
@@ -72,25 +72,25 @@ def _one_of(job: str | None, workflow: str | None, version: int | None) -> str |
 
 
 def _change(
-    job: str, ask: Callable[[Desk, UUID], Awaitable[Receipt]], done: str, already: str | None, as_json: bool
+    job: str, ask: Callable[[Session, UUID], Awaitable[Receipt]], done: str, already: str | None, as_json: bool
 ) -> None:
     """``already`` is the status of an ended job that is what was asked for."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
-    async def change(desk: Desk) -> tuple[Job, Receipt]:
+    async def change(session: Session) -> tuple[Job, Receipt]:
         from stepladder.models.records import Receipt
 
-        await desk.job(job_id)
-        receipt = await ask(desk, job_id)
+        await session.job(job_id)
+        receipt = await ask(session, job_id)
         if receipt is Receipt.ACCEPTED:
-            await desk.notify(job_id)
-        after = await desk.job(job_id)
+            await session.notify(job_id)
+        after = await session.job(job_id)
         if receipt in (Receipt.FINAL, Receipt.UNKNOWN) and after.status != already:
             raise _ended(after)
         return after, receipt
 
     job_id = parse_job_id(job)
-    now, receipt = at_desk(load_settings(), change)
+    now, receipt = in_session(load_settings(), change)
     _tell(now, done if receipt.value == "accepted" else "was so already", as_json=as_json)
     if now.workflow_paused and not as_json:
         held = f"its workflow is paused: stepladder unpause --workflow {now.workflow}"
@@ -106,15 +106,15 @@ def signal(
     as_json: AsJson = False,
 ) -> None:
     """Send a signal. What the open wait would refuse is refused here; one that comes early is kept."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
     job_id, payload, settings = parse_job_id(job), parse_json(data, "--data"), load_settings(app=app)
-    now, receipt = at_desk(settings, lambda desk: _signal(desk, settings, job_id, name, payload, key))
+    now, receipt = in_session(settings, lambda session: _signal(session, settings, job_id, name, payload, key))
     _tell(now, f"has signal {name}" + ("" if receipt.value == "accepted" else " already"), as_json=as_json)
 
 
 async def _signal(
-    desk: Desk, settings: Settings, job_id: UUID, name: str, payload: Json, key: str | None
+    session: Session, settings: Settings, job_id: UUID, name: str, payload: Json, key: str | None
 ) -> tuple[Job, Receipt]:
     from stepladder.models.ids import uuid7
     from stepladder.models.records import Receipt
@@ -123,16 +123,16 @@ async def _signal(
     from stepladder.wiring.app import kit_of
 
     signal_id = uuid7() if key is None else _signal_id(job_id, key)
-    before = await desk.job(job_id)
-    if key is not None and (sent := await desk.store.sent_signal(job_id, signal_id)) is not None:
+    before = await session.job(job_id)
+    if key is not None and (sent := await session.store.sent_signal(job_id, signal_id)) is not None:
         if sent != (name, payload, LOCAL.name):
             message = f"another signal came to job {job_id} under the key {key!r}"
             raise BadInputError(message, remedy="send the same payload again, or use a new key")
         return before, Receipt.DUPLICATE
     if before.status.final:
         raise _ended(before)
-    machine = await Machines(desk.store, kit_of(settings)).get(before.workflow, before.version)
-    wait = await desk.reads.open_wait(job_id) if before.waiting_for == name else None
+    machine = await Machines(session.store, kit_of(settings)).get(before.workflow, before.version)
+    wait = await session.reads.open_wait(job_id) if before.waiting_for == name else None
     match refusal(machine, wait, name, payload, LOCAL, before.principal):
         case None:
             pass
@@ -145,11 +145,11 @@ async def _signal(
             raise BadInputError(reason, remedy="send it once the job waits for it")
         case other:
             assert_never(other)
-    receipt = await desk.store.signal(job_id, signal_id, name, payload)
+    receipt = await session.store.signal(job_id, signal_id, name, payload)
     if receipt in (Receipt.FINAL, Receipt.UNKNOWN):
-        raise _ended(await desk.job(job_id))
-    await desk.notify(job_id)
-    return await desk.job(job_id), receipt
+        raise _ended(await session.job(job_id))
+    await session.notify(job_id)
+    return await session.job(job_id), receipt
 
 
 def settle(
@@ -163,7 +163,7 @@ def settle(
     as_json: AsJson = False,
 ) -> None:
     """Say whether an irreversible tool took effect, where its worker died or did not hear of it in time."""
-    from stepladder.cli.desk import PRINCIPAL, at_desk
+    from stepladder.cli.session import PRINCIPAL, in_session
     from stepladder.workflows.events import Settled
 
     if (done is None) is not not_done:
@@ -171,11 +171,13 @@ def settle(
         raise BadInputError("say whether the tool took effect", remedy=remedy)
     result = None if done is None else parse_json(done, "--done")
     job_id, settings, said = parse_job_id(job), load_settings(app=app), Settled(not not_done, result, PRINCIPAL)
-    now, kept = at_desk(settings, lambda desk: _settle(desk, settings, job_id, said, key))
+    now, kept = in_session(settings, lambda session: _settle(session, settings, job_id, said, key))
     _tell(now, "is settled" if kept else "was settled so already", as_json=as_json)
 
 
-async def _settle(desk: Desk, settings: Settings, job_id: UUID, said: Settled, key: str | None) -> tuple[Job, bool]:
+async def _settle(
+    session: Session, settings: Settings, job_id: UUID, said: Settled, key: str | None
+) -> tuple[Job, bool]:
     """The job as it stands then, and whether this is news."""
     from stepladder.models.records import Settling
     from stepladder.runner.machines import Machines
@@ -183,9 +185,9 @@ async def _settle(desk: Desk, settings: Settings, job_id: UUID, said: Settled, k
     from stepladder.services.settlement import settle as keep
     from stepladder.wiring.app import kit_of
 
-    before = await desk.job(job_id)
-    machines = Machines(desk.store, kit_of(settings))
-    match await keep(desk.store, desk.reads, machines, before, said, key):
+    before = await session.job(job_id)
+    machines = Machines(session.store, kit_of(settings))
+    match await keep(session.store, session.reads, machines, before, said, key):
         case Misfit(tool, violations):
             lines = "\n".join(f"  {violation.pointer or '/'}: {violation.reason}" for violation in violations)
             remedy = "write --done with the result as the tool would have returned it; nothing was kept"
@@ -194,8 +196,8 @@ async def _settle(desk: Desk, settings: Settings, job_id: UUID, said: Settled, k
             raise BadInputError(f"job {job_id}: {reason}", remedy=f"see it: stepladder show {job_id}")
         case settling:
             if settling is Settling.ACCEPTED:
-                await desk.notify(job_id)
-            return await desk.job(job_id), settling is Settling.ACCEPTED
+                await session.notify(job_id)
+            return await session.job(job_id), settling is Settling.ACCEPTED
 
 
 def _signal_id(job_id: UUID, key: str) -> UUID:
@@ -215,6 +217,6 @@ def _tell(job: Job, said: str, *, as_json: bool) -> None:
     from stepladder.cli.view import coloured
 
     if as_json:
-        say_json(job)
+        print_json(job)
         return
     console().print(f"job {job.id} {escape(said)}; it is {coloured(job.status)}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stepladder.cli.output import console, say_json
+from stepladder.cli.output import console, print_json
 from stepladder.wiring.settings import load_settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="as one JSON document")]
@@ -25,7 +25,7 @@ def migrate(
         migrations.upgrade(url, revision)
         current = migrations.current(url)
     if as_json:
-        say_json({"revision": current})
+        print_json({"revision": current})
     else:
         console().print(f"the tables are at revision {current}")
 
@@ -36,7 +36,7 @@ def db_url(as_json: AsJson = False) -> None:
 
     url = running_database(load_settings())
     if as_json:
-        say_json({"url": url})
+        print_json({"url": url})
     else:
         print(url)
 

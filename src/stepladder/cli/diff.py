@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.output import console, escape, say_json, shorten
+from stepladder.cli.output import console, escape, print_json, shorten
 from stepladder.wiring.settings import load_settings
 from stepladder.workflows.difference import Kind
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.schemas.jsontypes import Json
     from stepladder.workflows.diff import JobDifference, Pair, Ran, Visited
     from stepladder.workflows.difference import Change
@@ -35,20 +35,20 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
     """Lay two jobs beside each other: outcomes, actions, outputs, attempts, tokens and time of every turn and tool."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
     was, now = parse_job_id(job), parse_job_id(other)
-    found = at_desk(load_settings(), lambda desk: _compare(desk, was, now))
+    found = in_session(load_settings(), lambda session: _compare(session, was, now))
     if as_json:
-        say_json(found.as_json())
+        print_json(found.as_json())
     else:
         print_diff(console(), found)
 
 
-async def _compare(desk: Desk, was: UUID, now: UUID) -> JobDifference:
+async def _compare(session: Session, was: UUID, now: UUID) -> JobDifference:
     from stepladder.models.compare import compare
 
-    return await compare(desk.reads, await desk.job(was), await desk.job(now))
+    return await compare(session.reads, await session.job(was), await session.job(now))
 
 
 def print_diff(out: Console, found: JobDifference) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from stepladder.cli.arguments import parse_changes, parse_json
-from stepladder.cli.output import console, say_json
+from stepladder.cli.output import console, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
 from stepladder.wiring.files import read_text
@@ -21,7 +21,7 @@ from stepladder.wiring.settings import load_settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.schemas.experiment import Experiment, ExperimentHead, ExperimentKind
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.tool import Kit
@@ -67,7 +67,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a workflow (a) and a variant of it (b) on the same inputs. Workers run its jobs after all others."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.schemas.experiment import ExperimentKind
     from stepladder.services.experiments import FIRST, SECOND
     from stepladder.services.replays import Base
@@ -81,12 +81,12 @@ def run(
     values = _inputs(inputs)
     kit = kit_of(settings)
 
-    async def work(desk: Desk) -> Experiment:
-        at = Base(workflow, await _version(desk, workflow, version))
-        head = await _order(desk, kit, ExperimentKind.COMPARISON, at, variants, values, name=name, effects=effects)
-        return await _report(desk, head, wait=wait)
+    async def work(session: Session) -> Experiment:
+        at = Base(workflow, await _version(session, workflow, version))
+        head = await _order(session, kit, ExperimentKind.COMPARISON, at, variants, values, name=name, effects=effects)
+        return await _report(session, head, wait=wait)
 
-    _print(at_desk(settings, work), as_json=as_json)
+    _print(in_session(settings, work), as_json=as_json)
 
 
 def stability(
@@ -101,7 +101,7 @@ def stability(
     as_json: AsJson = False,
 ) -> None:
     """Run the same job N times, on the workers, and show how often each field of its outputs agrees."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.schemas.experiment import ExperimentKind
     from stepladder.services.experiments import FIRST
     from stepladder.services.replays import Base
@@ -115,17 +115,17 @@ def stability(
     given: Json = {} if value is None else parse_json(value, "--input")
     kit = kit_of(settings)
 
-    async def work(desk: Desk) -> Experiment:
+    async def work(session: Session) -> Experiment:
         if job_id is None:
-            base, question = Base(target, await _version(desk, target, version)), given
+            base, question = Base(target, await _version(session, target, version)), given
         else:
-            job = await desk.job(job_id)
+            job = await session.job(job_id)
             base, question = Base(job.workflow, job.version, job.variant), job.input
         kind, vary = ExperimentKind.STABILITY, seeds is Seeds.VARY
-        head = await _order(desk, kit, kind, base, {FIRST: {}}, [question] * times, effects=effects, vary_seeds=vary)
-        return await _report(desk, head, wait=wait)
+        head = await _order(session, kit, kind, base, {FIRST: {}}, [question] * times, effects=effects, vary_seeds=vary)
+        return await _report(session, head, wait=wait)
 
-    _print(at_desk(settings, work), as_json=as_json)
+    _print(in_session(settings, work), as_json=as_json)
 
 
 @experiment.command("show")
@@ -134,28 +134,28 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the results so far of an experiment, or of a run of `stepladder stability`."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.models.experiments import find_experiment
 
     settings = load_settings()
     wanted = None if experiment_id is None else _uuid(experiment_id)
 
-    async def work(desk: Desk) -> Experiment:
-        found = None if wanted is None else await find_experiment(desk.store.database, wanted)
+    async def work(session: Session) -> Experiment:
+        found = None if wanted is None else await find_experiment(session.store.database, wanted)
         if found is None:
             said = f"{experiment_id!r} is not the id of an experiment" if wanted is None else f"no experiment {wanted}"
             raise BadInputError(said, remedy="list them: stepladder experiment show")
-        return await _report(desk, found, wait=False)
+        return await _report(session, found, wait=False)
 
     if experiment_id is None:
         _list(as_json=as_json)
     else:
-        _print(at_desk(settings, work), as_json=as_json)
+        _print(in_session(settings, work), as_json=as_json)
 
 
-async def _version(desk: Desk, workflow: str, version: int | None) -> int:
+async def _version(session: Session, workflow: str, version: int | None) -> int:
     """The version to run. Raises ``BadInputError`` where there is none."""
-    row = await desk.store.workflow(workflow, version)
+    row = await session.store.workflow(workflow, version)
     if row is None:
         said = workflow if version is None else f"{workflow} {version}"
         raise BadInputError(f"no workflow {said} is published", remedy="publish it: stepladder publish DOC")
@@ -163,7 +163,7 @@ async def _version(desk: Desk, workflow: str, version: int | None) -> int:
 
 
 async def _order(
-    desk: Desk,
+    session: Session,
     kit: Kit,
     kind: ExperimentKind,
     base: Base,
@@ -181,18 +181,18 @@ async def _order(
     from stepladder.workflows.replay import Refused
 
     head = draft(kind, base, variants, LOCAL, datetime.now(UTC), name=name, samples=len(inputs))
-    replays = replays_of(desk, kit)
-    found = await order_experiment(desk.store, replays, head, inputs, LOCAL, effects=effects, vary_seeds=vary_seeds)
+    replays = replays_of(session, kit)
+    found = await order_experiment(session.store, replays, head, inputs, LOCAL, effects=effects, vary_seeds=vary_seeds)
     if isinstance(found, Refused):
         error = refusal(found)
         raise BadInputError(str(error), remedy="add --effects if that is intended") if found.field == EFFECTS else error
     if not isinstance(found, Ordered):
         raise LookupError("the experiment was not written")
-    await desk.notify(found.job_ids[0])  # the worker that takes one takes the others, too
+    await session.notify(found.job_ids[0])  # the worker that takes one takes the others, too
     return head
 
 
-async def _report(desk: Desk, head: ExperimentHead, *, wait: bool) -> Experiment:
+async def _report(session: Session, head: ExperimentHead, *, wait: bool) -> Experiment:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from stepladder.models.experiments import at_rest, read_experiment
@@ -201,32 +201,32 @@ async def _report(desk: Desk, head: ExperimentHead, *, wait: bool) -> Experiment
     with Progress(*columns, console=console(error=True), transient=True, disable=not wait) as progress:
         task = progress.add_task("", total=None)
         while wait:
-            done, jobs = await at_rest(desk.store.database, head.id)
+            done, jobs = await at_rest(session.store.database, head.id)
             progress.update(task, completed=done, total=jobs)
             if done == jobs:
                 break
             await asyncio.sleep(POLL_S)
-    return await read_experiment(desk.store.database, head)
+    return await read_experiment(session.store.database, head)
 
 
 def _print(found: Experiment, *, as_json: bool) -> None:
     from stepladder.cli.comparison import print_experiment
 
     if as_json:
-        say_json(found)
+        print_json(found)
     else:
         print_experiment(console(), found)
 
 
 def _list(*, as_json: bool) -> None:
     from stepladder.cli.comparison import experiments_table
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.models.experiments import list_experiments
     from stepladder.schemas.experiment import Experiments
 
-    found = at_desk(load_settings(), lambda desk: list_experiments(desk.store.database, LISTED))
+    found = in_session(load_settings(), lambda session: list_experiments(session.store.database, LISTED))
     if as_json:
-        say_json(Experiments(experiments=found))
+        print_json(Experiments(experiments=found))
     elif found:
         console().print(experiments_table(found), soft_wrap=False)
     else:

@@ -14,7 +14,7 @@ from stepladder.cli.output import console, escape
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.models.listing import JobFilter
     from stepladder.schemas.tool import Kit
 
@@ -30,31 +30,31 @@ def export(
 
     Judge them anywhere: stepladder judge FILE.jsonl --expect
     """
-    from stepladder.cli.desk import at_desk
     from stepladder.cli.revalidate import filter_typed
+    from stepladder.cli.session import in_session
     from stepladder.wiring.app import kit_of
 
     settings = load_settings(app=app)
     kit = kit_of(settings)
     wanted = filter_typed(parse_where(where or []))
-    written, left_out = at_desk(settings, lambda desk: _export(desk, kit, wanted, limit))
+    written, left_out = in_session(settings, lambda session: _export(session, kit, wanted, limit))
     out = console(error=True)
     out.print(f"{written:,} answers written; judge them: stepladder judge FILE.jsonl --expect", style="dim")
     for reason, times in left_out.most_common():
         out.print(f"{times:,} left out: {escape(_REASONS.get(reason, reason))}")
 
 
-async def _export(desk: Desk, kit: Kit, wanted: JobFilter, limit: int | None) -> tuple[int, Counter[str]]:
+async def _export(session: Session, kit: Kit, wanted: JobFilter, limit: int | None) -> tuple[int, Counter[str]]:
     from stepladder.judge.exported import exported
     from stepladder.models.answers import memories, pages
     from stepladder.runner.machines import Machines
     from stepladder.schemas.finding import BadDocumentError
     from stepladder.services.revalidation import up_to
 
-    machines = Machines(desk.store, kit)
+    machines = Machines(session.store, kit)
     written, left_out = 0, Counter[str]()
-    async for page in up_to(pages(desk.store.database, wanted), limit):
-        for memory in await memories(desk.store.database, page, answers=True):
+    async for page in up_to(pages(session.store.database, wanted), limit):
+        for memory in await memories(session.store.database, page, answers=True):
             try:
                 machine = await machines.get(memory.workflow, memory.version, memory.variant)
             except BadDocumentError:

@@ -9,13 +9,13 @@ import typer
 from stepladder.cli import filters  # noqa: TC001 -- typer reads them at run time
 from stepladder.cli.arguments import parse_job_id
 from stepladder.cli.filters import read_filter
-from stepladder.cli.output import console, say_json
+from stepladder.cli.output import console, print_json
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.models.listing import JobFilter
     from stepladder.models.reads import FoundJobs
 
@@ -45,7 +45,7 @@ def jobs(
 
     --outcome, --cause, --rule and --search speak of one and the same attempt.
     """
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
     wanted = read_filter(
         status=status,
@@ -64,16 +64,16 @@ def jobs(
         metadata=metadata,
     )
     after = None if cursor is None else parse_job_id(cursor)
-    page = at_desk(load_settings(), lambda desk: _page(desk, wanted, limit, after))
+    page = in_session(load_settings(), lambda session: _page(session, wanted, limit, after))
     _show(page, as_json=as_json)
 
 
-async def _page(desk: Desk, wanted: JobFilter, limit: int, after: UUID | None) -> FoundJobs:
+async def _page(session: Session, wanted: JobFilter, limit: int, after: UUID | None) -> FoundJobs:
     """A job's place in the list never changes, so that its id is a cursor."""
     from stepladder.models.listing import Place
 
-    place = None if after is None else Place((await desk.job(after)).created_at, after)
-    return await desk.reads.page(wanted, limit, place)
+    place = None if after is None else Place((await session.job(after)).created_at, after)
+    return await session.reads.page(wanted, limit, place)
 
 
 def _show(page: FoundJobs, *, as_json: bool) -> None:
@@ -82,7 +82,7 @@ def _show(page: FoundJobs, *, as_json: bool) -> None:
     following = None if page.following is None else page.following.job_id
     if as_json:
         looked = {} if page.looked_back_to is None else {"looked_back_to": page.looked_back_to}
-        say_json({"jobs": page.jobs, "next_cursor": following} | looked)
+        print_json({"jobs": page.jobs, "next_cursor": following} | looked)
         return
     told = console(error=True)
     if page.jobs:

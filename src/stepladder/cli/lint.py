@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stepladder.cli import budgets
-from stepladder.cli.output import WIDTH, Exit, console, escape, printable, say_json
+from stepladder.cli.output import WIDTH, Exit, console, escape, print_json, printable
 from stepladder.lint.backends.engines import Backend, Engine, UnknownVersion, engine_of
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.finding import Severity
@@ -53,7 +53,7 @@ def lint(
     tokens = budgets.estimated(settings, checked)
     checked = budgets.with_findings(checked, tokens, hints=hints)
     if as_json:
-        say_json(_as_json(checked, engine) | {"budgets": tokens.as_json()})
+        print_json(_as_json(checked, engine) | {"budgets": tokens.as_json()})
     else:
         for document, compiled in checked.items():
             _say(console(), document, compiled)

@@ -29,7 +29,7 @@ from stepladder.cli import (
     watch,
     worker,
 )
-from stepladder.cli.output import Exit, complain, console
+from stepladder.cli.output import Exit, console, print_error
 from stepladder.schemas.errors import StepladderError
 
 app = typer.Typer(
@@ -93,7 +93,7 @@ def main() -> None:
     try:
         app()
     except StepladderError as error:
-        sys.exit(complain(error))
+        sys.exit(print_error(error))
     except KeyboardInterrupt:
         console(error=True).print("interrupted")
         sys.exit(Exit.INTERRUPTED)

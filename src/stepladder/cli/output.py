@@ -1,7 +1,8 @@
-"""How the command line speaks: answers to standard output, everything else to standard error, codes by kind of end."""
+"""How commands print: results to standard output, everything else to standard error, and exit codes."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from enum import IntEnum
@@ -14,6 +15,8 @@ from stepladder.schemas.errors import BadInputError, UnreachableError
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from stepladder.schemas.errors import StepladderError
 
 
@@ -27,46 +30,82 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-SHORT = 100  # characters of a text of others, within a line of ours
-WIDTH = 100  # of tables that go to a file or another program
+SHORT = 100  # characters of user text within a line of ours
+WIDTH = 100  # columns where standard output is not a terminal
+COLOURS = {"succeeded": "green", "valid": "green", "failed": "red", "cancelled": "red"}
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def console(*, error: bool = False) -> Console:
-    """A console that neither guesses at highlights nor wraps what is no table."""
+    """A console without automatic highlighting that wraps only tables."""
     out = Console(stderr=error, highlight=False, emoji=False, soft_wrap=True)
     if not out.is_terminal:
         out.width = WIDTH
     return out
 
 
-def printable(text: str) -> str:
-    """Text of a model, a tool or an engine, which must not steer the terminal: control characters are spelled out."""
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+def hint(text: str) -> None:
+    """Print what to do next, to standard error."""
+    console(error=True).print(escape(text), style="dim")
 
 
-def shorten(text: str, most: int = SHORT) -> str:
-    """The beginning of a text, marked where it was cut."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def escape(text: str) -> str:
-    """The same for a text that stands in markup."""
-    return markup.escape(printable(text))
-
-
-def say_json(value: Any, *, indent: int | None = 2) -> None:
-    """One JSON document on standard output; without ``indent`` it is one line."""
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print one JSON document to standard output; without ``indent``, on one line."""
     text = json_text(value, indent=indent)
     try:
         text.encode(sys.stdout.encoding)
-    except UnicodeEncodeError:  # a terminal of another alphabet
+    except UnicodeEncodeError:  # a terminal with another encoding
         text = json_text(value, indent=indent, ascii_only=True)
     print(text, flush=True)
 
 
-def complain(error: StepladderError) -> Exit:
-    """Says what happened and what to do next; gives the exit code."""
+def printable(text: str) -> str:
+    """Text of a model, tool or engine with control characters escaped, so that it cannot control the terminal."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def escape(text: str) -> str:
+    """``printable`` text without rich markup."""
+    return markup.escape(printable(text))
+
+
+def shorten(text: str, limit: int = SHORT) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def short_json(value: object, limit: int = SHORT) -> str:
+    """A value as JSON within a line, escaped."""
+    return escape(shorten(json.dumps(value, ensure_ascii=False, default=str), limit))
+
+
+def coloured(word: object) -> str:
+    """A status, outcome or failure as markup."""
+    text = "-" if word is None else str(word)
+    return f"[{COLOURS.get(text, 'yellow')}]{escape(text)}[/]"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def make_table(*columns: str, wide: tuple[str, ...] = (), right: tuple[str, ...] = ()) -> Table:
+    """A table without borders. The ``wide`` columns share the remaining width, ``right`` ones are right-aligned."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    for name in columns:
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            ratio=1 if name in wide else None,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    return table
+
+
+def print_error(error: StepladderError) -> Exit:
+    """Print what happened and what to do next; returns the exit code."""
     out = console(error=True)
     out.print(f"[bold red]error:[/] {escape(str(error))}")
     if error.remedy:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, parse_where
-from stepladder.cli.output import console, escape, say_json
+from stepladder.cli.output import console, escape, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.replay import Mode
@@ -17,7 +17,7 @@ from stepladder.wiring.settings import load_settings
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
@@ -89,7 +89,7 @@ def replay(
         raise BadInputError("--dry-run is for --where", remedy="one job: leave it out, or cancel the new job")
     job_id = parse_job_id(job)
     kit = kit_of(settings)
-    new, prepared = at_desk_begin(settings, kit, job_id, wanted, key)
+    new, prepared = begin_replay(settings, kit, job_id, wanted, key)
     _say(settings, job_id, new, prepared, wait=wait, as_json=as_json)
 
 
@@ -101,17 +101,19 @@ def _only_judges(wanted: Wanted, document: str | None, *, wait: bool) -> None:
         raise BadInputError("--with and --set exclude each other", remedy="write the changes into the document")
 
 
-def at_desk_begin(
+def begin_replay(
     settings: Settings, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
 ) -> tuple[Job, Prepared | None]:
     """Writes the new job, or finds the one that was written under the key before."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
-    return at_desk(settings, lambda desk: _begin(desk, kit, job_id, wanted, key))
+    return in_session(settings, lambda session: _begin(session, kit, job_id, wanted, key))
 
 
-async def _begin(desk: Desk, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None) -> tuple[Job, Prepared | None]:
-    from stepladder.cli.desk import PRINCIPAL
+async def _begin(
+    session: Session, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
+) -> tuple[Job, Prepared | None]:
+    from stepladder.cli.session import PRINCIPAL
     from stepladder.models.records import KeyTaken, SubmissionKey, Submitted
     from stepladder.schemas.actor import LOCAL
     from stepladder.schemas.canonical import content_hash
@@ -126,34 +128,34 @@ async def _begin(desk: Desk, kit: Kit, job_id: UUID, wanted: Wanted, key: str | 
     submission = None
     if key is not None:  # the same as over HTTP: the same key leads to the same job there
         submission = SubmissionKey(PRINCIPAL, key, content_hash([f"replays/{job_id}", body]))
-        known = await desk.store.submitted(submission)
+        known = await session.store.submitted(submission)
         if isinstance(known, KeyTaken):
             raise _taken(key)
         if known is not None:
-            return await desk.job(known.job_ids[0]), None
-    replays = replays_of(desk, kit)
+            return await session.job(known.job_ids[0]), None
+    replays = replays_of(session, kit)
     prepared = await replays.prepared(job_id, wanted, LOCAL, datetime.now(UTC))
     if prepared is None:
-        await desk.job(job_id)  # which says so
+        await session.job(job_id)  # which says so
         raise LookupError(f"job {job_id} has vanished from the store")
     if isinstance(prepared, Refused):
         raise refusal(prepared)
     await replays.keep(prepared.course, wanted.changes)
-    written = await desk.store.submit_many([prepared.new], submission)
+    written = await session.store.submit_many([prepared.new], submission)
     if isinstance(written, KeyTaken):
         raise _taken(key or "")
     if not isinstance(written, Submitted):
         raise LookupError(f"the replay of job {job_id} was not written")
     if not written.again:
-        await desk.notify(prepared.new.job.id)
-    return await desk.job(written.job_ids[0]), prepared
+        await session.notify(prepared.new.job.id)
+    return await session.job(written.job_ids[0]), prepared
 
 
-def replays_of(desk: Desk, kit: Kit) -> Replays:
+def replays_of(session: Session, kit: Kit) -> Replays:
     from stepladder.runner.machines import Machines
     from stepladder.services.replays import Replays
 
-    return Replays(desk.store.database, desk.store, Machines(desk.store, kit))
+    return Replays(session.store.database, session.store, Machines(session.store, kit))
 
 
 def refusal(refused: Refused) -> BadInputError:
@@ -178,7 +180,7 @@ def _say(settings: Settings, old: UUID, new: Job, prepared: Prepared | None, *, 
 
         see_to_the_end(settings, new.id, as_json=as_json)
     if as_json:
-        say_json(new)
+        print_json(new)
         return
     console().print(str(new.id))
     console(error=True).print(f"watch it: stepladder watch {new.id}", style="dim")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.output import console, say_json
+from stepladder.cli.output import console, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from uuid import UUID
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.models.records import Receipt
     from stepladder.models.retention import Ages, Removed
     from stepladder.schemas.responses import Job
@@ -27,11 +27,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then,
 
 def hold(job: JobId, as_json: AsJson = False) -> None:
     """Keep a job's raw answers and its history, however old they get."""
-    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.cli.session import PRINCIPAL
     from stepladder.models import retention
 
     _change(
-        job, lambda desk, job_id: retention.hold(desk.store.database, job_id, PRINCIPAL), "is held", as_json=as_json
+        job,
+        lambda session, job_id: retention.hold(session.store.database, job_id, PRINCIPAL),
+        "is held",
+        as_json=as_json,
     )
 
 
@@ -39,26 +42,26 @@ def release(job: JobId, as_json: AsJson = False) -> None:
     """Let a job's raw answers and its history go with age again."""
     from stepladder.models import retention
 
-    def ask(desk: Desk, job_id: UUID) -> Awaitable[Receipt]:
-        return retention.release(desk.store.database, job_id)
+    def ask(session: Session, job_id: UUID) -> Awaitable[Receipt]:
+        return retention.release(session.store.database, job_id)
 
     _change(job, ask, "is released", as_json=as_json)
 
 
-def _change(job: str, ask: Callable[[Desk, UUID], Awaitable[Receipt]], done: str, *, as_json: bool) -> None:
-    from stepladder.cli.desk import at_desk
+def _change(job: str, ask: Callable[[Session, UUID], Awaitable[Receipt]], done: str, *, as_json: bool) -> None:
+    from stepladder.cli.session import in_session
     from stepladder.cli.view import print_retention
     from stepladder.models.records import Receipt
 
-    async def change(desk: Desk) -> tuple[Job, Receipt]:
-        await desk.job(job_id)
-        receipt = await ask(desk, job_id)
-        return await desk.job(job_id), receipt
+    async def change(session: Session) -> tuple[Job, Receipt]:
+        await session.job(job_id)
+        receipt = await ask(session, job_id)
+        return await session.job(job_id), receipt
 
     job_id = parse_job_id(job)
-    now, receipt = at_desk(load_settings(), change)
+    now, receipt = in_session(load_settings(), change)
     if as_json:
-        say_json(now)
+        print_json(now)
         return
     console().print(f"job {now.id} {done if receipt is Receipt.ACCEPTED else 'was so already'}")
     print_retention(console(), now)
@@ -79,7 +82,7 @@ def retain(
 
     Workers do it by themselves where STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS is set.
     """
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.models.retention import Ages
 
     settings = load_settings(keep_raw_days=raw_days, keep_events_days=events_days)
@@ -89,10 +92,10 @@ def retain(
         raise BadInputError("everything is kept for ever, so that nothing is to go", remedy=remedy)
     if not dry_run and not yes and not (sys.stdin.isatty() and typer.confirm("take it away for good?", err=True)):
         raise BadInputError("nothing was done", remedy="say --yes, or look first with --dry-run")
-    removed = at_desk(settings, lambda desk: _retain(desk, ages, dry_run=dry_run))
+    removed = in_session(settings, lambda session: _retain(session, ages, dry_run=dry_run))
     if as_json:
         names = ("raw_jobs", "attempts", "event_jobs", "events")
-        say_json({"dry_run": dry_run} | {name: getattr(removed, name) for name in names})
+        print_json({"dry_run": dry_run} | {name: getattr(removed, name) for name in names})
         return
     verb = "would go" if dry_run else "went"
     if ages.raw is not None:
@@ -101,7 +104,7 @@ def retain(
         console().print(f"history of {removed.events:,} events in {removed.event_jobs:,} jobs {verb}")
 
 
-async def _retain(desk: Desk, ages: Ages, *, dry_run: bool) -> Removed:
+async def _retain(session: Session, ages: Ages, *, dry_run: bool) -> Removed:
     from stepladder.models.retention import due, retain
 
-    return await (due if dry_run else retain)(desk.store.database, ages)
+    return await (due if dry_run else retain)(session.store.database, ages)

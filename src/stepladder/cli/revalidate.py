@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from stepladder.cli.output import Exit, console, escape, say_json, shorten
+from stepladder.cli.output import Exit, console, escape, print_json, shorten
 from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.judge.drift import Drift
     from stepladder.judge.revalidate import Rejudged
     from stepladder.models.listing import JobFilter
@@ -43,19 +43,19 @@ def revalidate_many(
     as_json: bool,
 ) -> None:
     """Judges one job, or all that a filter finds, and ends with exit code 1 if a verdict is another now."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.services.revalidation import By
     from stepladder.wiring.app import kit_of, load_machine
 
     kit = kit_of(settings, document)
     by = By(None if document is None else load_machine(document, kit)[0], changes)
     if isinstance(jobs, UUID):
-        found = at_desk(settings, lambda desk: _one(desk, kit, jobs, by))
+        found = in_session(settings, lambda session: _one(session, kit, jobs, by))
         raise typer.Exit(_tell_one(jobs, found, as_json=as_json))
     wanted = filter_typed(jobs)
-    drift, seconds = at_desk(settings, lambda desk: _many(desk, kit, wanted, by, limit))
+    drift, seconds = in_session(settings, lambda session: _many(session, kit, wanted, by, limit))
     if as_json:
-        say_json(drift.as_json() | {"seconds": round(seconds, 3)})
+        print_json(drift.as_json() | {"seconds": round(seconds, 3)})
     else:
         tell(console(), drift, seconds)
     raise typer.Exit(Exit.FAILED if drift.total else Exit.DONE)
@@ -71,27 +71,27 @@ def filter_typed(where: Mapping[str, Json]) -> JobFilter:
         raise BadInputError(f"--where: {error}", remedy="write --where status=failed --where workflow=NAME") from None
 
 
-async def _one(desk: Desk, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudged, ...]:
+async def _one(session: Session, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudged, ...]:
     from stepladder.cli.replay import refusal, replays_of
     from stepladder.workflows.replay import Refused
 
-    found = await replays_of(desk, kit).revalidated(job_id, by.changes or {}, by.machine)
+    found = await replays_of(session, kit).revalidated(job_id, by.changes or {}, by.machine)
     if found is None:
-        await desk.job(job_id)  # which says so
+        await session.job(job_id)  # which says so
         raise LookupError(f"job {job_id} has vanished from the store")
     if isinstance(found, Refused):
         raise refusal(found)
     return found
 
 
-async def _many(desk: Desk, kit: Kit, wanted: JobFilter, by: By, limit: int | None) -> tuple[Drift, float]:
+async def _many(session: Session, kit: Kit, wanted: JobFilter, by: By, limit: int | None) -> tuple[Drift, float]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from stepladder.cli.replay import replays_of
     from stepladder.models.answers import count
     from stepladder.services.revalidation import Revalidation
 
-    total = await count(desk.store.database, wanted)
+    total = await count(session.store.database, wanted)
     total = total if limit is None else min(total, limit)
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs, {task.fields[rate]}"))
     began = time.monotonic()
@@ -101,7 +101,7 @@ async def _many(desk: Desk, kit: Kit, wanted: JobFilter, by: By, limit: int | No
         def seen(drift: Drift) -> None:
             progress.update(task, completed=drift.jobs_seen + drift.skipped.total(), rate=_rate(drift, began))
 
-        drift = await Revalidation(desk.store, replays_of(desk, kit), by, seen).of(wanted, limit)
+        drift = await Revalidation(session.store, replays_of(session, kit), by, seen).of(wanted, limit)
     return drift, time.monotonic() - began
 
 
@@ -114,7 +114,7 @@ def _tell_one(job_id: UUID, found: tuple[Rejudged, ...], *, as_json: bool) -> in
 
     changed = sum(one.changed for one in found)
     if as_json:
-        say_json({"attempts": [report_of(one) for one in found], "changed": changed})
+        print_json({"attempts": [report_of(one) for one in found], "changed": changed})
         return Exit.FAILED if changed else Exit.DONE
     out = console()
     for one in found:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stepladder.cli.output import Exit, console, say_json
+from stepladder.cli.output import Exit, console, print_json
 from stepladder.schemas.job import CHILDREN, SETTLEMENT, JobStatus
 from stepladder.wiring.settings import load_settings
 
@@ -46,7 +46,7 @@ def run(
         engine_url = stack.enter_context(servers.engine(settings, status.update))
         done, turns = asyncio.run(carry_out(settings, url, engine_url, order, Progress(progress, status)))
     if as_json:
-        say_json(view.as_json(done, turns))
+        print_json(view.as_json(done, turns))
     else:
         view.print_job(console(), done, turns)
     progress.print(f"look further: stepladder show {done.id} --raw", style="dim")

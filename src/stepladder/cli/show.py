@@ -11,14 +11,14 @@ import typer
 
 from stepladder.cli.arguments import parse_job_id
 from stepladder.cli.onward import Line, print_onward
-from stepladder.cli.output import console, printable, say_json
+from stepladder.cli.output import console, print_json, printable
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.schemas.history import Attempt, Event, Timeline, Turn
     from stepladder.schemas.responses import Job
 
@@ -47,18 +47,18 @@ def show(
 ) -> None:
     """Show a job: its turns, their attempts, and what was wrong with each answer."""
     from stepladder.cli import view
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.cli.timeline import print_events, print_timeline, print_times
 
     job_id = parse_job_id(job)
     if attempt is not None and turn is None:
         raise BadInputError(ATTEMPT_WANTS_TURN, remedy="write --turn N --attempt M")
     if request:
-        _write(at_desk(load_settings(), lambda desk: _request(desk, job_id, turn, attempt)))
+        _write(in_session(load_settings(), lambda session: _request(session, job_id, turn, attempt)))
         return
-    found = at_desk(load_settings(), lambda desk: _found(desk, job_id, turn, attempt, events=events))
+    found = in_session(load_settings(), lambda session: _found(session, job_id, turn, attempt, events=events))
     if as_json:
-        say_json(_as_json(found, events=events))
+        print_json(_as_json(found, events=events))
         return
     out = console()
     view.print_job(out, found.job, found.turns, found.line, raw=raw)
@@ -77,17 +77,17 @@ def _as_json(found: _Found, *, events: bool) -> dict[str, Any]:
     return document | ({"events": found.events} if events else {})
 
 
-async def _found(desk: Desk, job_id: UUID, turn: int | None, attempt: int | None, *, events: bool) -> _Found:
-    job = await desk.job(job_id)
-    turns = _turns(await desk.reads.turns(job_id), job, turn, attempt)
-    history = await desk.reads.events(job_id) if events else ()
-    return _Found(job, turns, await desk.reads.timeline(job_id), history, await _line(desk, job))
+async def _found(session: Session, job_id: UUID, turn: int | None, attempt: int | None, *, events: bool) -> _Found:
+    job = await session.job(job_id)
+    turns = _turns(await session.reads.turns(job_id), job, turn, attempt)
+    history = await session.reads.events(job_id) if events else ()
+    return _Found(job, turns, await session.reads.timeline(job_id), history, await _line(session, job))
 
 
-async def _line(desk: Desk, job: Job) -> Line:
-    first = await desk.reads.events(job.id, 0, 1) if job.replay_of is not None else ()
+async def _line(session: Session, job: Job) -> Line:
+    first = await session.reads.events(job.id, 0, 1) if job.replay_of is not None else ()
     made = first[0].data if first and first[0].ordinal == 1 else {}
-    return Line(made, await desk.reads.overviews(job.replays))
+    return Line(made, await session.reads.overviews(job.replays))
 
 
 def _turns(turns: tuple[Turn, ...], job: Job, turn: int | None, attempt: int | None) -> list[Turn]:
@@ -105,15 +105,15 @@ def _turns(turns: tuple[Turn, ...], job: Job, turn: int | None, attempt: int | N
     return [found[0].model_copy(update={"attempts": attempts})]
 
 
-async def _request(desk: Desk, job_id: UUID, turn: int | None, attempt: int | None) -> bytes:
+async def _request(session: Session, job_id: UUID, turn: int | None, attempt: int | None) -> bytes:
     """Of the last attempt, where none is named."""
     from stepladder.engine.wire import encode
 
-    overview = await desk.job(job_id)
+    overview = await session.job(job_id)
     if turn is None:
         raise BadInputError("--request is of one turn", remedy=f"write --turn N; the job has {overview.turn_count}")
-    [one] = _turns(await desk.reads.turns(job_id), overview, turn, attempt)
-    sent = await desk.reads.request(_last(one).id)
+    [one] = _turns(await session.reads.turns(job_id), overview, turn, attempt)
+    sent = await session.reads.request(_last(one).id)
     if sent is None:
         raise LookupError(f"an attempt of job {job_id} is there and is not")
     return encode(sent.body)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli import filters
-from stepladder.cli.output import console, escape, say_json, shorten
+from stepladder.cli.output import console, escape, print_json, shorten
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.times import since_of
 from stepladder.wiring.settings import load_settings
@@ -44,7 +44,7 @@ def stats(
 
     All options except --since filter jobs, as in `stepladder jobs`; all attempts of those jobs are counted.
     """
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.schemas.stats import Stats
 
     at = since_of(since, datetime.now(UTC))
@@ -64,9 +64,9 @@ def stats(
         replay_of=replay_of,
         metadata=metadata,
     )
-    found = at_desk(load_settings(), lambda desk: desk.reads.stats(at, wanted=wanted))
+    found = in_session(load_settings(), lambda session: session.reads.stats(at, wanted=wanted))
     if as_json:
-        say_json(Stats(since=at, workflows=list(found)).as_json())
+        print_json(Stats(since=at, workflows=list(found)).as_json())
         return
     for one in found:
         print_stats(console(), one, at)

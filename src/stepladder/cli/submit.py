@@ -11,14 +11,14 @@ import typer
 
 from stepladder.cli.arguments import parse_json, parse_pairs
 from stepladder.cli.lint import mention
-from stepladder.cli.output import console, escape, say_json
+from stepladder.cli.output import console, escape, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
@@ -37,7 +37,7 @@ def publish(
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
     """Publish a workflow under its name and version, so that jobs of it can be submitted by name."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.lint.confirm import nobody_else
     from stepladder.services.submission import publish as write
     from stepladder.wiring.app import kit_of, load_machine
@@ -46,10 +46,10 @@ def publish(
     machine, warnings = load_machine(document, kit_of(settings, document))
     if settings.api_keys is None:
         warnings = (*warnings, *nobody_else(machine.document))
-    published = at_desk(settings, lambda desk: write(desk.store, machine))
+    published = in_session(settings, lambda session: write(session.store, machine))
     if as_json:
         found = [asdict(warning) for warning in warnings]
-        say_json({"name": machine.name, "version": machine.version, "status": published, "warnings": found})
+        print_json({"name": machine.name, "version": machine.version, "status": published, "warnings": found})
         return
     for warning in warnings[:MOST_WARNINGS]:
         console(error=True).print(f"[yellow]{warning.severity}[/] {escape(str(warning))}")
@@ -87,7 +87,7 @@ def submit(
 
     With --wait the exit code is 1 if the job fails or is cancelled.
     """
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.wiring.app import kit_of, load_machine
 
     settings = load_settings(app=app)
@@ -110,13 +110,13 @@ def submit(
         {name: one for name, one in given.items() if one is not None},
         key,
     )
-    job = at_desk(settings, lambda desk: _submit(desk, kit, machine, wanted))
+    job = in_session(settings, lambda session: _submit(session, kit, machine, wanted))
     if wait:
         from stepladder.cli.watch import see_to_the_end
 
         see_to_the_end(settings, job.id, as_json=as_json)
     if as_json:
-        say_json(job)
+        print_json(job)
         return
     console().print(str(job.id))
     console(error=True).print(f"watch it: stepladder watch {job.id}", style="dim")
@@ -127,8 +127,8 @@ def _is_document(word: str) -> bool:
     return word.endswith(SUFFIXES) or ":" in word or "/" in word or Path(word).is_file()
 
 
-async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted) -> Job:
-    from stepladder.cli.desk import PRINCIPAL
+async def _submit(session: Session, kit: Kit, machine: Machine | None, wanted: Wanted) -> Job:
+    from stepladder.cli.session import PRINCIPAL
     from stepladder.models.records import KeyTaken, NewJob, Retired, SubmissionKey
     from stepladder.schemas.canonical import content_hash
     from stepladder.services.orders import Order, prepare
@@ -136,37 +136,37 @@ async def _submit(desk: Desk, kit: Kit, machine: Machine | None, wanted: Wanted)
     from stepladder.services.submission import retired
 
     order = Order(wanted.workflow, wanted.value, **wanted.given)
-    known = machine or await _published(desk, kit, order.workflow, order.version)
+    known = machine or await _published(session, kit, order.workflow, order.version)
     new = prepare(known, order, datetime.now(UTC))
     if not isinstance(new, NewJob):
         lines = "".join(f"\n  {one.pointer or '/'}: {one.reason}" for one in new)
         message = f"the input does not fit workflow {known.name} {known.version}:{lines}"
         raise BadInputError(message, remedy="mend the input; nothing was stored")
     if machine is not None:
-        await write(desk.store, machine)
+        await write(session.store, machine)
     # What the HTTP API would be sent: the same key leads to the same job there.
     body = {"workflow": wanted.workflow, "input": wanted.value, **wanted.given}
     key = None if wanted.key is None else SubmissionKey(PRINCIPAL, wanted.key, content_hash(["jobs", body]))
-    written = await desk.store.submit_many([new], key)
+    written = await session.store.submit_many([new], key)
     if isinstance(written, Retired):
-        message, remedy = retired(known.name, known.version, await desk.store.workflow(known.name))
+        message, remedy = retired(known.name, known.version, await session.store.workflow(known.name))
         raise BadInputError(message, remedy=f"{remedy}; nothing was stored")
     if isinstance(written, KeyTaken):
         message = f"the idempotency key {wanted.key!r} is taken by a submission of something else"
         raise BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
     [job_id] = written.job_ids
     if not written.again:
-        await desk.notify(job_id)
-    return await desk.job(job_id)
+        await session.notify(job_id)
+    return await session.job(job_id)
 
 
-async def _published(desk: Desk, kit: Kit, name: str, version: int | None) -> Machine:
+async def _published(session: Session, kit: Kit, name: str, version: int | None) -> Machine:
     from stepladder.runner.machines import Machines
 
-    row = await desk.store.workflow(name, version)
+    row = await session.store.workflow(name, version)
     if row is not None:
-        return await Machines(desk.store, kit).get(row.name, row.version)
-    versions = [one for one in await desk.reads.workflows() if one.name == name]
+        return await Machines(session.store, kit).get(row.name, row.version)
+    versions = [one for one in await session.reads.workflows() if one.name == name]
     listed = ", ".join(str(one.version) for one in versions[-20:])
     if not versions:
         raise BadInputError(f"no workflow {name} is published", remedy="publish it: stepladder publish DOC")

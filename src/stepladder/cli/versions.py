@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli.output import console, escape, say_json
+from stepladder.cli.output import console, escape, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.models.records import Receipt
     from stepladder.schemas.published import WorkflowVersion
 
@@ -24,9 +24,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="the versions as they stand
 
 def workflows(as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False) -> None:
     """List what is published, by name and version."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
-    found = at_desk(load_settings(), lambda desk: desk.reads.workflows())
+    found = in_session(load_settings(), lambda session: session.reads.workflows())
     if as_json:
         _say_json(found)
         return
@@ -39,39 +39,39 @@ def retire(name: Name, version: Version, as_json: AsJson = False) -> None:
     """Take no new jobs of a version. Those that there are go on, and stay on it."""
     from stepladder.models import versions
 
-    switch(name, version, lambda desk: versions.retire(desk.store, name, version), as_json=as_json)
+    switch(name, version, lambda session: versions.retire(session.store, name, version), as_json=as_json)
 
 
 def unretire(name: Name, version: Version, as_json: AsJson = False) -> None:
     """Take new jobs of a version again."""
     from stepladder.models import versions
 
-    switch(name, version, lambda desk: versions.retire(desk.store, name, version, retired=False), as_json=as_json)
+    switch(name, version, lambda session: versions.retire(session.store, name, version, retired=False), as_json=as_json)
 
 
 def pause(name: str, version: int | None, *, as_json: bool) -> None:
     """Lets nobody go on with the jobs of a workflow, or of one version."""
-    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.cli.session import PRINCIPAL
     from stepladder.models import versions
 
-    switch(name, version, lambda desk: versions.pause(desk.store, name, version, PRINCIPAL), as_json=as_json)
+    switch(name, version, lambda session: versions.pause(session.store, name, version, PRINCIPAL), as_json=as_json)
 
 
 def unpause(name: str, version: int | None, *, as_json: bool) -> None:
-    from stepladder.cli.desk import PRINCIPAL
+    from stepladder.cli.session import PRINCIPAL
     from stepladder.models import versions
 
-    switch(name, version, lambda desk: versions.unpause(desk.store, name, version, PRINCIPAL), as_json=as_json)
+    switch(name, version, lambda session: versions.unpause(session.store, name, version, PRINCIPAL), as_json=as_json)
 
 
-def switch(name: str, version: int | None, turn: Callable[[Desk], Awaitable[Receipt]], *, as_json: bool) -> None:
+def switch(name: str, version: int | None, turn: Callable[[Session], Awaitable[Receipt]], *, as_json: bool) -> None:
     """Turns a switch, and tells how the versions that were meant stand then."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
 
-    async def turned(desk: Desk) -> tuple[Receipt, tuple[WorkflowVersion, ...]]:
-        return await turn(desk), await desk.reads.workflows()
+    async def turned(session: Session) -> tuple[Receipt, tuple[WorkflowVersion, ...]]:
+        return await turn(session), await session.reads.workflows()
 
-    receipt, published = at_desk(load_settings(), turned)
+    receipt, published = in_session(load_settings(), turned)
     if receipt.value == "unknown":
         raise BadInputError(_missing(name, version, published), remedy="see what is published: stepladder workflows")
     meant = [one for one in published if one.name == name and version in (None, one.version)]
@@ -99,4 +99,4 @@ def _say(versions: Sequence[WorkflowVersion]) -> None:
 
 
 def _say_json(versions: Sequence[WorkflowVersion]) -> None:
-    say_json({"workflows": versions})
+    print_json({"workflows": versions})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.output import Exit, console, say_json
+from stepladder.cli.output import Exit, console, print_json
 from stepladder.schemas.event import EventKind
 from stepladder.wiring.settings import load_settings
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stepladder.cli.desk import Desk
+    from stepladder.cli.session import Session
     from stepladder.schemas.history import Turn
     from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings
@@ -29,12 +29,12 @@ def watch(
     as_json: Annotated[bool, typer.Option("--json", help="each event as one line of JSON")] = False,
 ) -> None:
     """Follow a job until it ends. Exit code 1 if it fails or is cancelled."""
-    from stepladder.cli.desk import at_desk
+    from stepladder.cli.session import in_session
     from stepladder.cli.view import print_end
 
     job_id = parse_job_id(job)
     watching = _events if as_json else _lines
-    done = at_desk(load_settings(), lambda desk: watching(desk, job_id, after))
+    done = in_session(load_settings(), lambda session: watching(session, job_id, after))
     if not as_json:
         print_end(console(), done)
     raise typer.Exit(_code(done))
@@ -42,60 +42,60 @@ def watch(
 
 def see_to_the_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoReturn:
     """Follows a job that was submitted, shows what came of it, and ends the command."""
-    from stepladder.cli.desk import at_desk
     from stepladder.cli.onward import print_onward
+    from stepladder.cli.session import in_session
     from stepladder.cli.view import as_json as document
     from stepladder.cli.view import print_job
 
-    async def see(desk: Desk) -> tuple[Job, tuple[Turn, ...]]:
-        done = await _lines(desk, job_id, 0, error=True)
-        return done, await desk.reads.turns(job_id)
+    async def see(session: Session) -> tuple[Job, tuple[Turn, ...]]:
+        done = await _lines(session, job_id, 0, error=True)
+        return done, await session.reads.turns(job_id)
 
-    done, turns = at_desk(settings, see)
+    done, turns = in_session(settings, see)
     if as_json:
-        say_json(document(done, turns))
+        print_json(document(done, turns))
     else:
         print_job(console(), done, turns)
         print_onward(console(error=True), done)
     raise typer.Exit(_code(done))
 
 
-async def _events(desk: Desk, job_id: UUID, after: int) -> Job:
+async def _events(session: Session, job_id: UUID, after: int) -> Job:
     from stepladder.cli.history import follow
 
-    await desk.job(job_id)
-    async for record in follow(desk.reads, job_id, after):
+    await session.job(job_id)
+    async for record in follow(session.reads, job_id, after):
         if record is not None:
-            say_json(record, indent=None)
-    return await desk.job(job_id)
+            print_json(record, indent=None)
+    return await session.job(job_id)
 
 
-async def _lines(desk: Desk, job_id: UUID, after: int, *, error: bool = False) -> Job:
+async def _lines(session: Session, job_id: UUID, after: int, *, error: bool = False) -> Job:
     from stepladder.cli.history import busy_with, follow, line_of
     from stepladder.cli.timeline import print_line
 
-    job = await desk.job(job_id)
+    job = await session.job(job_id)
     out = console(error=error)  # one console for the lines and for the line that moves
     out.print(f"job {job_id}  {job.workflow} {job.version}")
     last = None
     with out.status("looking") as status:
-        async for record in follow(desk.reads, job_id, after):
+        async for record in follow(session.reads, job_id, after):
             last = record or last
             if record is not None and (line := line_of(record)) is not None:
                 print_line(out, f"[dim]{record.at:%H:%M:%S}[/]", line)
             if record is not None and record.kind is EventKind.SETTLEMENT_NEEDED:
-                await _tell_settlement(desk, job, out)
+                await _tell_settlement(session, job, out)
             if last is not None:
                 since = (datetime.now(UTC) - last.at).total_seconds()
                 status.update(busy_with(last, since) or str(status.status))
-    return await desk.job(job_id)
+    return await session.job(job_id)
 
 
-async def _tell_settlement(desk: Desk, job: Job, out: Console) -> None:
+async def _tell_settlement(session: Session, job: Job, out: Console) -> None:
     """What is to be settled, unless that is long ago."""
     from stepladder.cli.view import print_settlement
 
-    now = await desk.job(job.id)
+    now = await session.job(job.id)
     if now.settlement is not None:
         print_settlement(out, now, now.settlement)
 

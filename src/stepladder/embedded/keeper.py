@@ -1,10 +1,10 @@
-"""The process that keeps PostgreSQL running for as long as somebody in this HOME needs it.
+"""The process that keeps PostgreSQL running while any process of this HOME needs it.
 
 Every Stepladder process that uses the server is a member: it holds one connection to the keeper's socket in
-HOME/postgres. The kernel closes that connection however the member ends, SIGKILL included, and when the last one is
-closed the keeper stops the server and ends. A member that leaves in good order closes its half and reads until the
-keeper closes the other: at once if others remain, else when the server has stopped. Should the keeper itself be killed,
-the kernel stops the server.
+HOME/postgres. The kernel closes that connection however the member ends, SIGKILL included; when the last one is closed,
+the keeper stops the server and ends. A member that leaves in an orderly way closes its half and reads until the keeper
+closes the other: at once if others remain, else when the server has stopped. If the keeper itself is killed, the kernel
+stops the server.
 
 A session of its own keeps Ctrl-C in the terminal away from both.
 """
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from stepladder.embedded import cluster
 from stepladder.embedded.child import locked, open_log
-from stepladder.embedded.runtime import replace_runtime, runtime_folder
+from stepladder.embedded.home import replace_runtime, runtime_folder
 from stepladder.schemas.errors import StepladderError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ LOG = "postgres.log"
 def serve(
     listener: socket.socket, members: set[socket.socket], server: subprocess.Popen[bytes], greeting: bytes
 ) -> None:
-    """Greet new members, and see the old ones leave until none is left or the server has ended by itself."""
+    """Greet new members, and return when the last one has left or the server has ended by itself."""
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         for member in members:
@@ -48,13 +48,13 @@ def serve(
                 ready = key.fileobj
                 if ready is listener:
                     member, _ = listener.accept()
-                    with suppress(OSError):  # who is gone already is seen to have left in the next round
+                    with suppress(OSError):  # a member that is gone already is removed in the next round
                         member.sendall(greeting)
                     members.add(member)
                     selector.register(member, selectors.EVENT_READ)
                 elif isinstance(ready, socket.socket) and _has_left(ready):
                     if len(members) == 1:
-                        return  # with its connection open: the last member waits for the end of this process
+                        return  # its connection stays open: the last member waits for this process to end
                     selector.unregister(ready)
                     members.remove(ready)
                     ready.close()
@@ -68,9 +68,9 @@ def _has_left(member: socket.socket) -> bool:
 
 
 def keep(folder: Path, members: set[socket.socket]) -> None:
-    """Run the server in `folder` for `members`, at first the one that started this process.
+    """Run the server in ``folder`` for ``members``, at first the one that started this process.
 
-    The last one's connection is still open on return.
+    The last member's connection is still open on return.
     """
     address = folder / SOCKET
     runtime = runtime_folder()
@@ -105,7 +105,7 @@ def _end(signum: int, _frame: FrameType | None) -> NoReturn:
 def main() -> None:
     """``python -m stepladder.embedded.keeper FOLDER``, with the first member's connection as standard input."""
     if os.fork():
-        os._exit(0)  # nobody's child, so that no member must outlive it to collect it
+        os._exit(0)  # the keeper is reparented to init, so that no member has to reap it
     first = socket.socket(fileno=os.dup(0))
     members = {first}
     with Path(os.devnull).open() as nothing:
@@ -118,7 +118,7 @@ def main() -> None:
         remedy = error.remedy if isinstance(error, StepladderError) else ""
         with suppress(OSError):
             first.sendall(json.dumps({"error": str(error), "remedy": remedy}).encode() + b"\n")
-    os._exit(0)  # closes the last connection at the very end: whoever waits for that finds this process gone
+    os._exit(0)  # the last connection closes with the process: a member that waits for it finds the server stopped
 
 
 if __name__ == "__main__":

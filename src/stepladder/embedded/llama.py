@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import select
-import socket
 import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from stepladder.embedded.child import open_log, python_module, tail
+from stepladder.embedded.child import log_failure, open_log, python_module, wheel_folder
 from stepladder.embedded.home import private_folder
-from stepladder.schemas.errors import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 ALIAS = "smollm2-135m-instruct"
-SLOTS = 4  # answers at a time; llama.cpp lets further requests wait
-CONTEXT = 8192  # tokens of all slots together, what SmolLM2 was trained with: 2,048 a slot
+VARIABLE = "STEPLADDER_ENGINE_URL"
+SLOTS = 4  # requests answered at once; llama.cpp queues further ones
+CONTEXT = 8192  # tokens of all slots together, as many as SmolLM2 was trained with: 2,048 for each slot
 START_TIMEOUT_S = 120  # 1 second on an idle laptop, much more on a busy one
 _STOP_TIMEOUT_S = 10
 
 
 @contextmanager
-def running(
-    model: Path, log: Path, *, port: int | None = None, alias: str = ALIAS, slots: int = SLOTS, context: int = CONTEXT
-) -> Iterator[str]:
-    """Yield the base URL ``http://127.0.0.1:PORT/v1`` of an engine of our own that serves the GGUF file `model`.
+def running(model: Path, log: Path) -> Iterator[str]:
+    """Yield the base URL ``http://127.0.0.1:PORT/v1`` of a new engine that serves the GGUF file ``model``.
 
-    `port` None takes a free one. The engine ends with this block, and with this process, however it ends.
-    Its output goes to `log`. Nothing but the machine itself can reach it, and no key is asked for.
+    It takes a free port. It ends with this block, and with this process, however that ends. Its output goes to ``log``.
+    It can be reached only from this machine, and needs no key.
 
-    Raises `UnreachableError` when it cannot be started, and says what the log says.
+    Raises ``UnreachableError``, with the end of the log, if it cannot be started.
     """
-    if importlib.util.find_spec("xllamacpp") is None:
-        raise UnreachableError(
-            "The embedded engine is not installed (no module xllamacpp).",
-            remedy="Run pip install 'stepladder[embedded]', or set STEPLADDER_ENGINE_URL to an engine of your own.",
-        )
-    if port is not None:
-        _ensure_free(port)
+    wheel_folder("xllamacpp", "engine", VARIABLE)
     private_folder(log.parent)
-    arguments = {"model": model, "alias": alias, "port": port or 0, "slots": slots, "context": context}
-    command = [f"--{name}={value}" for name, value in (arguments | {"threads": _threads()}).items()]
+    options = {
+        "model": model, "alias": ALIAS, "port": 0, "slots": SLOTS, "context": CONTEXT, "threads": _threads()
+    }  # fmt: skip
     with (
         open_log(log) as output,
-        subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            python_module("stepladder.embedded.llama_server", *command),
+        subprocess.Popen(  # noqa: S603 -- our own interpreter and module
+            python_module(
+                "stepladder.embedded.llama_server", *(f"--{name}={value}" for name, value in options.items())
+            ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            start_new_session=True,  # Ctrl-C in the terminal is for us to handle
+            start_new_session=True,  # we handle Ctrl-C in the terminal
         ) as engine,
     ):
         try:
@@ -63,40 +56,25 @@ def running(
 
 
 def _threads() -> int:
-    """One core stays free. llama.cpp's threads wait for each other spinning: with 2 of them on 2 cores that others use
-    too, 60 tokens took 34 seconds, with 1 they took 0.6. Beyond 8 a model this small gains nothing.
+    """Leave one core free. llama.cpp's threads spin while they wait for each other: on 2 busy cores, 60 tokens took 34
+    seconds with 2 threads and 0.6 with 1. More than 8 gain nothing for a model this small.
     """
     return max(1, min(8, len(os.sched_getaffinity(0)) - 1))
 
 
-def _ensure_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the engine does
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise UnreachableError(
-                f"The engine cannot listen on 127.0.0.1:{port}: {error.strerror}.",
-                remedy=f"End what uses port {port} (see `ss -ltnp`), or choose another one, or none for a free one.",
-            ) from error
-
-
 def _address(engine: subprocess.Popen[bytes], log: Path) -> str:
-    """What the engine itself says: a port that answers might be somebody else's."""
-    assert engine.stdout is not None  # noqa: S101 - for the type checker, it is a pipe
+    """As the engine prints it: another program might answer on a guessed port."""
+    assert engine.stdout is not None  # noqa: S101 -- for the type checker, it is a pipe
     ready, _, _ = select.select([engine.stdout], [], [], START_TIMEOUT_S)
     line = engine.stdout.readline().decode().strip() if ready else ""
     if line:
         return line
     state = "ended before it was ready" if ready else f"was not ready after {START_TIMEOUT_S} seconds"
-    raise UnreachableError(
-        f"The embedded engine {state}. The end of {log}:\n{tail(log)}",
-        remedy="Mend what the log complains about, or set STEPLADDER_ENGINE_URL to an engine of your own.",
-    )
+    raise log_failure(f"The embedded engine {state}", log, VARIABLE)
 
 
 def _stop(engine: subprocess.Popen[bytes]) -> None:
-    assert engine.stdin is not None  # noqa: S101 - for the type checker, it is a pipe
+    assert engine.stdin is not None  # noqa: S101 -- for the type checker, it is a pipe
     engine.stdin.close()
     try:
         engine.wait(_STOP_TIMEOUT_S)

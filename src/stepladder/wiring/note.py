@@ -1,7 +1,7 @@
-"""The note that a running ``stepladder up`` leaves in its HOME for the other commands, and that keeps a second one out.
+"""The note that a running ``stepladder up`` leaves in its HOME for other commands, and that keeps a second ``up`` out.
 
-The file is locked while its writer lives, and the kernel lets go of it however that one ends: an old note is never
-taken for a new one.
+The file is locked while its writer lives, and the kernel releases the lock however that ends. An old note is therefore
+never mistaken for a current one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,8 @@ FILE = "up.json"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """``app`` is the module that registers tools and rules, as it was named, and ``folder`` where it was named.
-
-    ``broker_url`` is that of a broker that ``up`` started itself, ``engine_url`` that of its engine, whoever started
-    it.
+    """``app`` is the module that registers tools and rules, relative to ``folder``. ``broker_url`` is set only for a
+    broker that ``up`` started itself, ``engine_url`` for any engine.
     """
 
     pid: int
@@ -41,16 +39,17 @@ class Note:
 
 @contextmanager
 def leave_note(home: Path, note: Note) -> Iterator[Callable[[Note], None]]:
-    """Holds the HOME against another ``up``; what it yields writes a new note in place of ``note``.
+    """Hold the HOME against another ``up``; yields a function that replaces the note.
 
-    Raises ``BadInputError`` where another one runs.
+    Raises ``BadInputError`` if another one runs.
     """
+    path = home / FILE
     with ExitStack() as stack:
         try:
-            # A command that reads the note holds it for a moment.
-            descriptor = stack.enter_context(locked(home / FILE, timeout_s=0.5))
+            # a command that reads the note holds the lock for a moment
+            descriptor = stack.enter_context(locked(path, timeout_s=0.5))
         except UnreachableError:
-            raise _taken(home, _note_in(home)) from None
+            raise _already_running(home, _parse(path.read_bytes())) from None
 
         def write(note: Note) -> None:
             os.ftruncate(descriptor, 0)
@@ -62,43 +61,28 @@ def leave_note(home: Path, note: Note) -> Iterator[Callable[[Note], None]]:
 
 
 def read_note(home: Path) -> Note | None:
-    """What a running ``up`` of this user has noted in ``home``; None if none runs."""
-    try:
-        descriptor = os.open(home.expanduser() / FILE, os.O_RDONLY)
-    except (OSError, RuntimeError):
-        return None
-    try:
-        if os.fstat(descriptor).st_uid != os.geteuid():
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _read(descriptor)
-        return None
-    finally:
-        os.close(descriptor)
+    """The note of this user's running ``up`` in ``home``; None if none runs."""
+    with suppress(OSError, RuntimeError), (home.expanduser() / FILE).open("rb") as file:
+        if os.fstat(file.fileno()).st_uid == os.geteuid():
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _parse(file.read())
+    return None
 
 
-def _note_in(home: Path) -> Note | None:
-    descriptor = os.open(home / FILE, os.O_RDONLY)
+def _parse(content: bytes) -> Note | None:
     try:
-        return _read(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read(descriptor: int) -> Note | None:
-    try:
-        return Note(**json.loads(os.pread(descriptor, 100_000, 0)))
+        return Note(**json.loads(content))
     except (ValueError, TypeError):  # it is being written, or another version wrote it
         return None
 
 
-def _taken(home: Path, note: Note | None) -> BadInputError:
+def _already_running(home: Path, note: Note | None) -> BadInputError:
     where = "" if note is None or note.url is None else f" at {note.url}"
     process = "" if note is None else f" (process {note.pid})"
     end = "end it" if note is None else f"end it with `kill {note.pid}`"
     return BadInputError(
-        f"`stepladder up` runs already on the data in {home}{where}{process}",
+        f"`stepladder up` already runs on the data in {home}{where}{process}",
         remedy=f"use that one, or {end}, or choose other data with --data and another --port",
     )

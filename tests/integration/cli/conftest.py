@@ -152,15 +152,10 @@ class Shell:
                 process.kill()
 
     def run(self, *words: str, **variables: str | None) -> Done:
-        with self.start(*words, **variables) as process:
-            out, err = process.communicate(timeout=60)
-        assert "Traceback" not in err, err
-        return Done(process.returncode, out, err)
-
-    def call(self, *words: str, **variables: str | None) -> Done:
-        """The same within this process, for commands that need no tools and start nothing."""
-        came = call(words, self.folder, self._environment({"STEPLADDER_APP": None, **variables}))
-        return Done(*came)
+        """The command within this process: a process of its own takes a second to start."""
+        done = Done(*call(words, self.folder, self._environment(variables)))
+        assert "Traceback" not in done.err, done.err
+        return done
 
     def end(self, process: subprocess.Popen[str], ending: Signals) -> Done:
         process.send_signal(ending)

@@ -85,7 +85,7 @@ HEAVY = ("sqlalchemy", "alembic", "celery", "fastapi", "httpx", "aiohttp", "jinj
 
 def test_looking_at_jobs_loads_nothing_heavy() -> None:
     """These take ten times as long to load as all that the command needs."""
-    parts = "main, desk, view, history, watch"
+    parts = "main, session, view, history, watch"
     modules = f"import sys; from stepladder.cli import {parts}; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", modules], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -42,7 +42,7 @@ def document(name: str, *, check: str = "== 36", attempts: int = 3, version: int
 def run(shell: Shell, name: str, *, teams: int = 1, attempts: int = 3) -> list[str]:
     """Jobs of a workflow whose first answer breaks the rule; the second, if there is one, does not."""
     shell.write(f"{name}.yaml", document(name, attempts=attempts))
-    done = [shell.call("run", f"{name}.yaml", "--input", json.dumps({"team": f"t{n}"}), "--json") for n in range(teams)]
+    done = [shell.run("run", f"{name}.yaml", "--input", json.dumps({"team": f"t{n}"}), "--json") for n in range(teams)]
     return [one.json["id"] for one in done]
 
 
@@ -53,12 +53,12 @@ def words(done: Done) -> str:
 def test_a_job_judged_again_comes_out_as_it_was_and_the_exit_code_says_so(shell: Shell) -> None:
     [job] = run(shell, "again")
     before = shell.counts()
-    done = shell.call("replay", job, "--mode", "revalidate")
+    done = shell.run("replay", job, "--mode", "revalidate")
     assert done.code == 0, done.err
     assert "turn 1 sum, attempt 1: semantic (arithmetic), as it was" in done.out
     assert "every verdict is as it was" in done.out
     assert shell.counts() == before
-    changed = shell.call(
+    changed = shell.run(
         "replay", job, "--mode", "revalidate", "--set", "states.sum.rules.0.check=output.total > 0", "--json"
     )
     assert changed.code == 1
@@ -67,44 +67,44 @@ def test_a_job_judged_again_comes_out_as_it_was_and_the_exit_code_says_so(shell:
 
 def test_all_jobs_of_a_filter_are_judged_with_a_rate_and_a_tighter_document_flags_what_breaks_it(shell: Shell) -> None:
     jobs = run(shell, "many", teams=3)
-    same = shell.call("replay", "--where", "workflow=many", "--mode", "revalidate")
+    same = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate")
     assert (same.code, "no drift" in same.out, "6 attempts of 3 jobs judged" in same.out) == (0, True, True), same.out
     assert "a second" in same.out
     tighter = shell.write("tighter.yaml", document("many", check="== 37"))
-    report = shell.call("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter)
+    report = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter)
     assert report.code == 1
     assert "3 verdicts of 3 jobs are others now" in report.out
     assert "accepted then, rejected now: 3 attempts of 3 jobs" in report.out
     assert all(len(line) <= 100 for line in report.out.splitlines()), report.out
-    listed = shell.call("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter, "--json")
+    listed = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter, "--json")
     assert sorted(listed.json["changes"]["rejected"]["jobs"]) == sorted(jobs)
     assert listed.json["changes"]["accepted"]["jobs"] == []
 
 
 def test_a_failed_job_is_resumed_and_forked(shell: Shell) -> None:
     [job] = run(shell, "resumed", attempts=1)
-    resumed = shell.call("replay", job, "--mode", "resume")
+    resumed = shell.run("replay", job, "--mode", "resume")
     assert resumed.code == 0, resumed.err
     new = resumed.out.strip()
     assert f"begins anew with the input of job {job}" in words(resumed)
-    ended = shell.call("run", "--job", new, "--json")
+    ended = shell.run("run", "--job", new, "--json")
     assert ended.json["failure"] == "attempts_exhausted"  # the model says the same again
-    forked = shell.call(
+    forked = shell.run(
         "replay", job, "--mode", "fork", "--set", "states.sum.rules.0.check=output.total == 35", "--json"
     )
     assert forked.json["replay_of"] == job
-    ended = shell.call("run", "--job", forked.json["id"], "--json")
+    ended = shell.run("run", "--job", forked.json["id"], "--json")
     assert (ended.code, ended.json["result"]) == (0, {"total": 35})
-    shown = shell.call("show", new, "--json")
+    shown = shell.run("show", new, "--json")
     assert shown.json["replay_of"] == job
 
 
 def test_the_same_key_gives_the_same_job(shell: Shell) -> None:
     [job] = run(shell, "keyed", attempts=1)
     flags = ("--mode", "fork", "--idempotency-key", "k-4711")
-    first, second = shell.call("replay", job, *flags), shell.call("replay", job, *flags)
+    first, second = shell.run("replay", job, *flags), shell.run("replay", job, *flags)
     assert first.out == second.out
-    other = shell.call("replay", job, *flags, "--from-turn", "1")
+    other = shell.run("replay", job, *flags, "--from-turn", "1")
     assert other.code == 2
     assert "taken" in other.err
 
@@ -123,9 +123,9 @@ def test_the_same_key_gives_the_same_job(shell: Shell) -> None:
 )
 def test_what_cannot_be_is_refused_with_what_to_do(shell: Shell, flags: tuple[str, ...], said: str) -> None:
     shell.write("other.yaml", document("other"))
-    jobs = shell.call("jobs", "--workflow", "flags", "--json").json["jobs"]
+    jobs = shell.run("jobs", "--workflow", "flags", "--json").json["jobs"]
     job = jobs[0]["id"] if jobs else run(shell, "flags", attempts=1)[0]
-    done = shell.call("replay", job, *flags)
+    done = shell.run("replay", job, *flags)
     assert (done.code, done.out) == (2, "")
     assert said in words(done), done.err
 
@@ -140,25 +140,25 @@ def test_what_cannot_be_is_refused_with_what_to_do(shell: Shell, flags: tuple[st
     ],
 )
 def test_a_filter_that_is_none_says_which_words_there_are(shell: Shell, where: str, said: str) -> None:
-    done = shell.call("replay", "--where", where, "--mode", "revalidate")
+    done = shell.run("replay", "--where", where, "--mode", "revalidate")
     assert done.code == 2
     assert said in words(done)
 
 
 def test_exported_answers_are_judged_elsewhere_and_come_out_the_same(shell: Shell) -> None:
     run(shell, "exported", teams=2)
-    done = shell.call("export", "--where", "workflow=exported")
+    done = shell.run("export", "--where", "workflow=exported")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert len(lines) == 4
     shell.write("exported.jsonl", done.out)
-    judged = shell.call("judge", "exported.jsonl", "--expect")
+    judged = shell.run("judge", "exported.jsonl", "--expect")
     assert judged.code == 0, judged.err
     wrong = json.loads(lines[0]) | {
         "rules": [{"id": "arithmetic", "check": "output.total > 1000", "reason": "must be more"}]
     }
     shell.write("wrong.jsonl", json.dumps(wrong) + "\n")
-    assert shell.call("judge", "wrong.jsonl", "--expect").code == 1
+    assert shell.run("judge", "wrong.jsonl", "--expect").code == 1
 
 
 def hand_out_all(shell: Shell) -> list[str]:
@@ -177,30 +177,30 @@ def test_many_are_counted_ordered_followed_and_ordered_once_by_one_key(shell: Sh
     where = ("replay", "--where", "workflow=bulk", "--where", "status=failed", "--mode", "fork")
     change = ("--set", "states.sum.rules.0.check=output.total == 35")
     before = shell.counts()
-    dry = shell.call(*where, *change, "--dry-run", "--json")
+    dry = shell.run(*where, *change, "--dry-run", "--json")
     assert (dry.code, dry.json["jobs"], dry.json["turns"], dry.json["refused"]) == (0, 3, 3, {})
     assert dry.json["tokens"] > 0
-    assert "3 jobs would be replayed, and 3 turns" in shell.call(*where, *change, "--dry-run").out
-    unsaid = shell.call(*where, *change)
+    assert "3 jobs would be replayed, and 3 turns" in shell.run(*where, *change, "--dry-run").out
+    unsaid = shell.run(*where, *change)
     assert (unsaid.code, unsaid.out) == (2, "")
     assert "--yes" in unsaid.err
     assert shell.counts() == before
-    ordered = shell.call(*where, *change, "--yes", "--concurrency", "2", "--idempotency-key", "b-1")
+    ordered = shell.run(*where, *change, "--yes", "--concurrency", "2", "--idempotency-key", "b-1")
     assert ordered.code == 0, ordered.err
     order = ordered.out.strip()
     first = hand_out_all(shell)
     assert (len(first), hand_out_all(shell)) == (2, [])  # no more at once than was said
     for job in first:
-        assert shell.call("run", "--job", job, "--json").json["result"] == {"total": 35}
+        assert shell.run("run", "--job", job, "--json").json["result"] == {"total": 35}
     [last] = hand_out_all(shell)
-    assert shell.call("run", "--job", last).code == 0
+    assert shell.run("run", "--job", last).code == 0
     assert hand_out_all(shell) == []
-    followed = shell.call("replay", "--follow", order, "--json")
+    followed = shell.run("replay", "--follow", order, "--json")
     assert (followed.code, followed.json["state"], followed.json["jobs"]) == (0, "done", {"succeeded": 3})
-    assert "done: of 3 jobs 3 replayed (3 succeeded)" in shell.call("replay", "--follow", order).out
-    again = shell.call(*where, *change, "--yes", "--concurrency", "2", "--idempotency-key", "b-1")
+    assert "done: of 3 jobs 3 replayed (3 succeeded)" in shell.run("replay", "--follow", order).out
+    again = shell.run(*where, *change, "--yes", "--concurrency", "2", "--idempotency-key", "b-1")
     assert (again.code, again.out.strip(), hand_out_all(shell)) == (0, order, [])
-    other = shell.call(*where, "--yes", "--idempotency-key", "b-1")
+    other = shell.run(*where, "--yes", "--idempotency-key", "b-1")
     assert (other.code, "taken" in other.err) == (2, True)
     replayed = shell.rows("SELECT replay_of FROM jobs WHERE bulk IS NOT NULL AND bulk = %s", order)
     assert sorted(str(job) for (job,) in replayed) == sorted(jobs)
@@ -209,15 +209,15 @@ def test_many_are_counted_ordered_followed_and_ordered_once_by_one_key(shell: Sh
 def test_an_order_that_is_stopped_begins_no_more(shell: Shell) -> None:
     run(shell, "stopped", teams=2, attempts=1)
     where = ("replay", "--where", "workflow=stopped", "--mode", "resume", "--yes", "--concurrency", "1")
-    order = shell.call(*where).out.strip()
+    order = shell.run(*where).out.strip()
     [begun] = hand_out_all(shell)
-    stopped = shell.call("replay", "--stop", order)
+    stopped = shell.run("replay", "--stop", order)
     assert stopped.out.startswith("stopped: of 2 jobs 1 replayed (1 queued)")
-    shell.call("run", "--job", begun)
+    shell.run("run", "--job", begun)
     assert hand_out_all(shell) == []
-    ended = shell.call("replay", "--follow", order, "--json")
+    ended = shell.run("replay", "--follow", order, "--json")
     assert (ended.code, ended.json["jobs"]) == (1, {"failed": 1})  # the model says the same again
-    nobody = shell.call("replay", "--follow", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
+    nobody = shell.run("replay", "--follow", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
     assert (nobody.code, "no order of replays" in nobody.err) == (2, True)
 
 
@@ -242,19 +242,19 @@ states:
 
 def test_a_failed_job_says_what_to_do_next_and_its_replays_say_where_they_come_from(shell: Shell) -> None:
     shell.write("two.yaml", TWO)
-    job = shell.call("run", "two.yaml", "--json").json["id"]
-    failed = shell.call("show", job)
+    job = shell.run("run", "two.yaml", "--json").json["id"]
+    failed = shell.run("show", job)
     command = failed.out.splitlines()[-1].split()
     assert command == ["stepladder", "replay", job, "--mode", "resume"]
-    resumed = shell.call(*command[1:]).out.strip()
+    resumed = shell.run(*command[1:]).out.strip()
     change = "states.second.rules.0.check=output.total == 35"
-    forked = shell.call("replay", job, "--mode", "fork", "--from-turn", "2", "--set", change).out.strip()
-    shell.call("run", "--job", forked)
-    shown = shell.call("show", job)
+    forked = shell.run("replay", job, "--mode", "fork", "--from-turn", "2", "--set", change).out.strip()
+    shell.run("run", "--job", forked)
+    shown = shell.run("show", job)
     assert f"replayed by job {resumed}  queued" in shown.out
     assert f"replayed by job {forked}  succeeded" in shown.out
-    assert shell.call("show", job, "--json").json["replays"] == [resumed, forked]
-    new = shell.call("show", forked)
+    assert shell.run("show", job, "--json").json["replays"] == [resumed, forked]
+    new = shell.run("show", forked)
     assert f"replay of job {job}: fork from turn 2" in new.out
     assert 'set states.second.rules.0.check="output.total == 35"' in new.out
     [carried] = [line for line in new.out.splitlines() if " carried " in line]

@@ -223,6 +223,6 @@ def test_what_can_never_start_ends_it_all_with_the_childs_own_words(place: Place
     words = ("up", "--port", "0", "--app", str(place.folder / "broken.py"))
     done = place.run(*words, STEPLADDER_DATABASE_URL=database_url)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is not started again" in done.stderr
-    assert "the tools are broken" in done.stderr.partition("It said last:")[2]
+    assert "is not restarted" in done.stderr
+    assert "the tools are broken" in done.stderr.partition("Its last output:")[2]
     assert place.left() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -122,27 +121,6 @@ def test_no_signal_to_the_owner_leaves_an_engine_behind(model: Path, tmp_path: P
         owner.send_signal(signum)
         owner.wait(30)
         wait_until(lambda: not answers(url), 30, what="the engine is gone")
-
-
-def test_a_port_in_use_is_named_and_whoever_answers_there_is_not_taken_for_the_engine(
-    model: Path, tmp_path: Path
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as somebody:
-        port = somebody.getsockname()[1]
-        with (
-            pytest.raises(UnreachableError, match=f"127.0.0.1:{port}.* in use") as raised,
-            llama.running(model, tmp_path / "llama.log", port=port),
-        ):
-            pass
-    assert f"port {port}" in raised.value.remedy
-
-
-def test_a_chosen_port_is_used(model: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as somebody:
-        port = somebody.getsockname()[1]
-    with llama.running(model, tmp_path / "llama.log", port=port) as url:
-        assert url == f"http://127.0.0.1:{port}/v1"
-        assert answers(url)
 
 
 def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the commands work with: the same services as the HTTP API's, directly on the database."""
+"""What a command works with: an open database and the broker, as the HTTP API's services use them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PRINCIPAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """An opened database, and the broker that is told of what is due, if there is one."""
+class Session:
+    """An open database, and the URL of the broker if there is one."""
 
     store: Store
     reads: Reads
     broker_url: str | None
 
     async def job(self, job_id: UUID) -> Job:
-        """Raises ``BadInputError`` where there is none."""
+        """Raises ``BadInputError`` if there is no such job."""
         found = await self.reads.job(job_id)
         if found is None:
             raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
         return found
 
     async def notify(self, job_id: UUID) -> None:
-        """Says that a job is due. Without a broker, or in vain, the workers' sweep finds it within a second."""
+        """Tell the workers that a job is due. If the message is lost, their sweep finds the job within a second."""
         if self.broker_url is None:
             return
         from stepladder.tasks.app import make_app  # Celery, which most commands do without
@@ -51,13 +51,13 @@ class Desk:
             await notifier.notify([job_id])
 
 
-def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
-    """Does some work at the database of the settings; an embedded one runs for as long if it does not run already."""
+def in_session(settings: Settings, work: Callable[[Session], Awaitable[T]]) -> T:
+    """Run ``work`` on the configured database; an embedded one that is not running is started for that long."""
     configure_logs(settings.log_level or "warning")
     with servers.database(settings, lambda _: None) as url:
-        return asyncio.run(_work(url, servers.running_broker(settings), work))
+        return asyncio.run(_run(url, servers.running_broker(settings), work))
 
 
-async def _work(url: str, broker_url: str | None, work: Callable[[Desk], Awaitable[T]]) -> T:
+async def _run(url: str, broker_url: str | None, work: Callable[[Session], Awaitable[T]]) -> T:
     async with open_store(url) as (store, reads):
-        return await work(Desk(store, reads, broker_url))
+        return await work(Session(store, reads, broker_url))
