@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepladder.experiments.jobdiff import History, job_diff
 from stepladder.models.children import read_children
 from stepladder.models.hot import CHILD_CALLS
 from stepladder.models.listing import OVERVIEW, Place, candidates, page
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
     from stepladder.models.listing import JobFilter
     from stepladder.models.shares import EngineUse
+    from stepladder.schemas.diff import JobDiff
     from stepladder.schemas.responses import ChildJob
     from stepladder.schemas.stats import WorkflowStats
     from stepladder.workflows.job import Wait
@@ -176,6 +178,11 @@ class Reads:
         jobs that pass it.
         """
         return await read_stats(self._database, since, workflow, wanted)
+
+    async def diff(self, job: Job, other: Job) -> JobDiff:
+        """What changed in the ``other`` job, visit by visit."""
+        was, now = [History(one, await self.turns(one.id), await self.timeline(one.id)) for one in (job, other)]
+        return job_diff(was, now)
 
     async def turns(self, job_id: UUID) -> tuple[Turn, ...]:
         """In order, an open turn included. Empty for a job that does not exist."""

@@ -1,4 +1,4 @@
-"""Routes: two jobs beside each other."""
+"""Routes: two jobs compared."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.api.comparisons import JobDiff
 from stepladder.api.parts import Reader, Wired
 from stepladder.api.specification import answered, problems
-from stepladder.models.compare import compare
+from stepladder.schemas.diff import JobDiff
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
 
 @router.get(
     "/jobs/{job_id}/diff/{other}",
-    responses={200: answered(JobDiff, "In what the other job came out otherwise"), **problems(404)},
+    responses={200: answered(JobDiff, "What differs in the other job"), **problems(404)},
 )
 async def diff_jobs(job_id: UUID, other: UUID, parts: Wired, _: Reader) -> JsonAnswer:
-    """Lay two jobs beside each other: outcome, action, output, tokens and time, turns, tools and waits."""
+    """Compare two jobs: outcomes, actions, outputs, attempts, tokens and time of every turn, tool and wait."""
     was, now = await parts.job(job_id), await parts.job(other)
-    return JsonAnswer((await compare(parts.reads, was, now)).as_json())
+    return JsonAnswer(await parts.reads.diff(was, now))

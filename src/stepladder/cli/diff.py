@@ -1,4 +1,4 @@
-"""``stepladder diff``: two jobs beside each other."""
+"""``stepladder diff``: two jobs compared."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ import typer
 from stepladder.cli.arguments import parse_job_id
 from stepladder.cli.output import console, escape, print_json, shorten
 from stepladder.wiring.settings import load_settings
-from stepladder.workflows.difference import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from uuid import UUID
 
     from rich.console import Console
     from rich.table import Table
 
     from stepladder.cli.session import Session
+    from stepladder.schemas.diff import Change, JobDiff, PairOfVisits, Ran, Visited
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.diff import JobDifference, Pair, Ran, Visited
-    from stepladder.workflows.difference import Change
 
 SHOWN_CHANGES = 12  # of one value; --json has them all
 SHOWN_VALUE = 34  # characters of each side of a change
@@ -31,40 +28,38 @@ LONG = 40  # characters of a pointer
 
 def diff(
     job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="the id of the job to lay beside it")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="the id of the job to compare it with")],
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
-    """Lay two jobs beside each other: outcomes, actions, outputs, attempts, tokens and time of every turn and tool."""
+    """Compare two jobs: outcomes, actions, outputs, attempts, tokens and time of every turn and tool."""
     from stepladder.cli.session import in_session
 
     was, now = parse_job_id(job), parse_job_id(other)
-    found = in_session(load_settings(), lambda session: _compare(session, was, now))
+
+    async def compare(session: Session) -> JobDiff:
+        return await session.reads.diff(await session.job(was), await session.job(now))
+
+    found = in_session(load_settings(), compare)
     if as_json:
-        print_json(found.as_json())
+        print_json(found)
     else:
         print_diff(console(), found)
 
 
-async def _compare(session: Session, was: UUID, now: UUID) -> JobDifference:
-    from stepladder.models.compare import compare
-
-    return await compare(session.reads, await session.job(was), await session.job(now))
-
-
-def print_diff(out: Console, found: JobDifference) -> None:
-    """Both jobs, a line for every pair of visits, and below it what changed in it; within a hundred columns."""
+def print_diff(out: Console, found: JobDiff) -> None:
+    """Both jobs, a line for every pair of visits, and what changed in each; within a hundred columns."""
     out.print(_heads(found.job, found.other), soft_wrap=False)
     print_changes(out, "input", found.input)
-    if found.pairs:
+    if found.visits:
         out.print("")
-        out.print(_visits(found.pairs), soft_wrap=False)
-    for pair in found.pairs:
+        out.print(_visits(found.visits), soft_wrap=False)
+    for pair in found.visits:
         what = f"{pair.kind} {pair.state}{'' if pair.nth == 1 else f' ({pair.nth})'}"
         print_changes(out, f"{what} was given", pair.given)
         print_changes(out, what, pair.output)
     print_changes(out, "result", found.result)
     if found.same:
-        out.print("both went the same way to the same end")
+        out.print("both took the same path to the same end")
 
 
 def _heads(job: Ran, other: Ran) -> Table:
@@ -75,14 +70,14 @@ def _heads(job: Ran, other: Ran) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     table.add_column("", no_wrap=True)
     table.add_column("job", no_wrap=True)
-    table.add_column("workflow", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that gives way
+    table.add_column("workflow", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that shrinks
     table.add_column("status", no_wrap=True)
     for name in ("turns", "tries", "tokens", "s"):
         table.add_column(name, justify="right", no_wrap=True)
     for mark, one in (("-", job), ("+", other)):
         table.add_row(
             mark,
-            one.id,
+            str(one.id),
             escape(f"{one.workflow} {one.version}{'' if one.variant is None else ' changed'}"),
             coloured(one.failure or one.status),
             str(one.turns),
@@ -93,7 +88,7 @@ def _heads(job: Ran, other: Ran) -> Table:
     return table
 
 
-def _visits(pairs: Sequence[Pair]) -> Table:
+def _visits(pairs: Sequence[PairOfVisits]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
@@ -120,10 +115,10 @@ def _visits(pairs: Sequence[Pair]) -> Table:
     return table
 
 
-def _place(pair: Pair) -> str:
+def _place(pair: PairOfVisits) -> str:
     turns = [one.turn for one in (pair.was, pair.now) if one is not None and one.turn is not None]
     if not turns:
-        return str(pair.kind)
+        return pair.kind
     return f"turn {'→'.join(str(turn) for turn in dict.fromkeys(turns))}"
 
 
@@ -132,28 +127,28 @@ def _outcome(one: Visited) -> str:
     return " ".join(word for word in words if word is not None)
 
 
-def _both(pair: Pair, show: Callable[[Visited], str]) -> str:
+def _both(pair: PairOfVisits, show: Callable[[Visited], str]) -> str:
     sides = [show(one) for one in (pair.was, pair.now) if one is not None]
     return sides[0] if len(set(sides)) == 1 else "→".join(side or "-" for side in sides)
 
 
 def print_changes(out: Console, what: str, changes: Sequence[Change]) -> None:
-    """A line for each change, with what was there and what is."""
+    """A line for each change, with the old and the new value."""
     if not changes:
         return
     out.print(f"  {escape(shorten(what, 90))}")
     for change in changes[:SHOWN_CHANGES]:
         where = escape(shorten(change.pointer or "/", LONG))
         match change.kind:
-            case Kind.ADDED:
+            case "added":
                 out.print(f"    [green]+[/] {where}  {_shown(change.now, 2)}")
-            case Kind.REMOVED:
+            case "removed":
                 out.print(f"    [red]-[/] {where}  {_shown(change.was, 2)}")
-            case Kind.CHANGED:
+            case "changed":
                 out.print(f"    [yellow]~[/] {where}  {_shown(change.was)} → {_shown(change.now)}")
     if len(changes) > SHOWN_CHANGES:
         out.print(f"    {len(changes) - SHOWN_CHANGES} more, which --json lists")
 
 
-def _shown(value: Json, room: int = 1) -> str:
-    return escape(shorten(json.dumps(value, ensure_ascii=False, default=list), SHOWN_VALUE * room - room))
+def _shown(value: Json, sides: int = 1) -> str:
+    return escape(shorten(json.dumps(value, ensure_ascii=False, default=list), SHOWN_VALUE * sides - sides))

@@ -8,7 +8,6 @@ from uuid import UUID
 from stepladder.api.problems import not_found
 from stepladder.dashboard.desk import desk_of, job_of
 from stepladder.dashboard.render import page
-from stepladder.models.compare import compare
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -23,7 +22,7 @@ async def show_diff(request: Request) -> Response:
     """In what the other job came out otherwise, visit by visit."""
     parts = desk_of(request).parts
     job, other = await job_of(request), await _other(request)
-    found = await compare(parts.reads, job, other)
+    found = await parts.reads.diff(job, other)
     return page(request, "diff.html", diff=found, shown=SHOWN_CHANGES)
 
 

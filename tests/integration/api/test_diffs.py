@@ -23,7 +23,7 @@ async def ran(api: Api, *answers: Any, signal: Any = None, **fields: Any) -> str
     return job
 
 
-async def test_a_job_beside_one_that_took_a_retry_and_another_decision(bill: Api) -> None:
+async def test_a_retry_and_another_decision_are_differences(bill: Api) -> None:
     was = await ran(bill, {"total": 36}, signal={"action": "approve"})
     now = await ran(bill, {"total": 35}, {"total": 36}, signal={"action": "refuse", "by": "me"}, input={"team": "x"})
     answer = await bill.client.get(f"/v1/jobs/{was}/diff/{now}")
@@ -41,13 +41,13 @@ async def test_a_job_beside_one_that_took_a_retry_and_another_decision(bill: Api
     assert (found["job"]["status"], found["other"]["failure"]) == ("succeeded", "rejected")
 
 
-async def test_a_job_beside_itself_is_the_same(bill: Api) -> None:
+async def test_a_job_is_the_same_as_itself(bill: Api) -> None:
     job = await ran(bill, {"total": 36})
     found = (await bill.client.get(f"/v1/jobs/{job}/diff/{job}")).json()
     assert (found["same"], [visit["differs"] for visit in found["visits"]]) == (True, [[], []])
 
 
-async def test_of_a_job_that_is_not_there_there_is_no_difference(bill: Api) -> None:
+async def test_an_unknown_job_is_not_found(bill: Api) -> None:
     job = (await bill.submit())["id"]
     problem(await bill.client.get(f"/v1/jobs/{job}/diff/{NOBODY}"), 404)
     problem(await bill.client.get(f"/v1/jobs/{NOBODY}/diff/{job}"), 404)

@@ -22,7 +22,7 @@ states:
 """
 
 
-def test_a_job_beside_its_fork(shell: Shell) -> None:
+def test_a_job_and_its_fork_are_compared(shell: Shell) -> None:
     shell.write("long-diff.yaml", LONG)
     was = shell.run("run", "long-diff.yaml", "--json").json["id"]
     rule = "states.sum.rules.0.check=output.total == 35"
@@ -40,9 +40,9 @@ def test_a_job_beside_its_fork(shell: Shell) -> None:
     assert found["visits"][0]["differs"] == ["attempts", "output"]
 
 
-def test_a_job_beside_itself_is_the_same_and_one_that_is_not_there_is_told(shell: Shell, waiting_job: str) -> None:
+def test_a_job_equals_itself_and_unknown_jobs_are_reported(shell: Shell, waiting_job: str) -> None:
     same = shell.run("diff", waiting_job, waiting_job)
-    assert "both went the same way to the same end" in same.out
+    assert "both took the same path to the same end" in same.out
     nobody = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"
     done = shell.run("diff", waiting_job, nobody)
     assert (done.code, done.out) == (2, "")

@@ -1,4 +1,4 @@
-"""The page of two jobs beside each other."""
+"""The page that compares two jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .conftest import Visitor
 
 
-async def test_two_jobs_beside_each_other_in_words(visitor: Visitor) -> None:
+async def test_two_jobs_are_compared_in_words(visitor: Visitor) -> None:
     approve = {"approval": [{"action": "approve"}]}
     was = await visitor.site.run(USAGE, RIGHT, signals=approve)
     now = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [{"action": "refuse", "by": "<b>me</b>"}]})
@@ -26,7 +26,7 @@ async def test_two_jobs_beside_each_other_in_words(visitor: Visitor) -> None:
     ):
         assert said in page, said
     assert "<b>me" not in page
-    assert "Both went the same way" in await visitor.page(f"/jobs/{was}/diff/{was}")
+    assert "Both took the same path" in await visitor.page(f"/jobs/{was}/diff/{was}")
 
 
 async def test_a_job_that_is_not_there_is_not_found(visitor: Visitor) -> None:

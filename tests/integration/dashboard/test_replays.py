@@ -118,7 +118,7 @@ async def test_two_jobs_are_compared_by_the_id_of_the_other(visitor: Visitor) ->
     one, other = [await visitor.site.run(USAGE, *answers) for answers in ((RIGHT,), (WRONG, RIGHT))]
     answer = await visitor.client.get(f"/jobs/{one}/compare?with=+{other}+")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{one}/diff/{other}")
-    assert "Two jobs beside each other" in await visitor.page(answer.headers["location"])
+    assert "Two jobs compared" in await visitor.page(answer.headers["location"])
     odd = await visitor.client.get(f"/jobs/{one}/compare?with=//evil.example")
     assert odd.headers["location"] == f"/jobs/{one}/diff/%2F%2Fevil.example"
 

@@ -1,21 +1,23 @@
-"""The shapes of jobs laid beside each other, as the specification shows them."""
+"""Two jobs, visit by visit, as the API answers it."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import Field
 
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.schemas.shape import ResponseModel
+from stepladder.schemas.shape import ResponseModel, Text
+
+VisitKind: TypeAlias = Literal["turn", "tool", "wait", "call"]
 
 
 class Change(ResponseModel):
-    """One place, by its JSON pointer: into the first value for what was removed, into the second for the rest."""
+    """One place, by its JSON pointer: into the first value for what was removed, into the second otherwise."""
 
     kind: Literal["added", "removed", "changed"]
-    pointer: str
+    pointer: Text
     was: Any = Field(None, description="missing where something was added")
     now: Any = Field(None, description="missing where something was removed")
 
@@ -25,24 +27,24 @@ class Visited(ResponseModel):
 
     visit: int
     turn: int | None
-    outcome: str | None = Field(description="of a turn; of a tool or a call `ok` or `error`")
-    cause: str | None = Field(description="of the turn's last attempt; of a tool the kind of its error")
-    action: str | None
+    outcome: Text | None = Field(description="of a turn; of a tool or a call `ok` or `error`; null while it is open")
+    cause: Text | None = Field(description="of the turn's last attempt; of a tool the kind of its error")
+    action: Text | None
     given: Any = Field(description="a tool's arguments, a call's inputs, what a wait shows")
     output: Any = Field(description="a turn's output, a tool's result, a signal's payload")
-    attempts: int | None
-    tokens: int | None
-    ms: float | None
+    attempts: int | None = Field(description="of a turn; of a tool its runs")
+    tokens: int | None = Field(description="of all attempts")
+    ms: float | None = Field(description="from the start of the visit to its end")
     carried: bool
 
 
 class PairOfVisits(ResponseModel):
-    """The `nth` visit of a state in both jobs; null on the side of a job that made none.
+    """The `nth` visit of a state in both jobs; null for a job that did not make it.
 
-    `differs` names what is not the same; tokens and time hardly ever are, and do not count.
+    `differs` names what is not the same. Tokens and time do not count: they are hardly ever the same.
     """
 
-    kind: Literal["turn", "tool", "wait", "call"]
+    kind: VisitKind
     state: str
     nth: int
     was: Visited | None
@@ -70,7 +72,7 @@ class Ran(ResponseModel):
 
 
 class JobDiff(ResponseModel):
-    """Two jobs, visit by visit. `same`: both went the same way to the same end."""
+    """Two jobs, visit by visit. `same`: both took the same path to the same end."""
 
     job: Ran
     other: Ran
