@@ -56,14 +56,15 @@ WITH wanted AS (
         LEFT JOIN wanted ON wanted.name = new.workflow AND wanted.version = new.version
     WHERE NOT EXISTS (SELECT FROM wanted WHERE refused)
         AND (%(key)s::text IS NULL OR EXISTS (SELECT FROM key))
-    RETURNING id
+    RETURNING id, held_at
 ), event AS (
     INSERT INTO events (job_id, ordinal, kind, data)
     SELECT id, 1, %(kind)s, new.created::json
     FROM job JOIN json_to_recordset(%(jobs)s::json) AS new(id uuid, created text) USING (id)
 )
 SELECT
-    count(*) AS written, (SELECT json_build_array(name, version) FROM wanted WHERE refused LIMIT 1) AS refused
+    count(*) AS written, array_agg(id) FILTER (WHERE held_at IS NOT NULL) AS paused,
+    (SELECT json_build_array(name, version) FROM wanted WHERE refused LIMIT 1) AS refused
 FROM job
 """
 

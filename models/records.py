@@ -72,10 +72,14 @@ class SubmissionKey:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The jobs of a submission, in its order. ``again`` says that an earlier one under the same key wrote them."""
+    """The jobs of a submission, in its order; those in ``paused`` with their workflow.
+
+    ``again`` says that an earlier submission under the same key wrote them.
+    """
 
     job_ids: tuple[UUID, ...]
     again: bool = False
+    paused: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

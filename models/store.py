@@ -141,7 +141,8 @@ class Store(Outside):
         if key is None and row is not None and row["refused"] is not None:
             return Retired(*row["refused"])
         if key is None or row is None or row["written"] or not jobs:
-            return Submitted(tuple(new.job.id for new in jobs))
+            paused = () if row is None else row["paused"] or ()
+            return Submitted(tuple(new.job.id for new in jobs), paused=frozenset(paused))
         known = await self.submitted(key)
         if known is None and row["refused"] is not None:
             return Retired(*row["refused"])

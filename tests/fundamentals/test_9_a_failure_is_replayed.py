@@ -94,7 +94,7 @@ class Desk:
     async def replay(self, job_id: UUID, wanted: Wanted) -> Job:
         found = await self.replays.prepared(job_id, wanted, LOCAL, datetime.now(UTC))
         assert isinstance(found, Prepared), found
-        await self.replays.keep(found.course, wanted.changes)
+        await self.replays.keep(found.definition, wanted.changes)
         await self.system.store.submit_many([found.new])
         return await self.drive(found.new.job.id)
 

@@ -23,8 +23,7 @@ from stepladder.runner.machines import compiled
 from stepladder.schemas.actor import LOCAL, Actor
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.tool import Kit
-from stepladder.services.orders import Order, prepare
-from stepladder.services.submission import publish
+from stepladder.services.submission import new_job, publish
 from stepladder.tasks.app import make_app
 from stepladder.tasks.notifier import Notifier
 from stepladder.testing import wait_until
@@ -129,8 +128,8 @@ class Plant:
         async with Database(self.database_url) as database, Notifier(make_app(self.broker_url)) as notifier:
             store = Store(database)
             await publish(store, machine)
-            order, now = Order(machine.name, {}, machine.version), datetime.now(UTC)
-            prepared = [prepare(machine, order, now, Actor(principal)) for _ in range(count)]
+            now = datetime.now(UTC)
+            prepared = [new_job(machine, {}, now, Actor(principal)) for _ in range(count)]
             new = [one for one in prepared if isinstance(one, NewJob)]
             await store.submit_many(new)
             jobs = [one.job.id for one in new]

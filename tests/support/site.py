@@ -184,7 +184,7 @@ async def open_site(
     """The real application with the dashboard, served until the context ends."""
     notified: list[UUID] = []
 
-    async def notify(due: Sequence[UUID]) -> None:
+    def notify(due: Sequence[UUID]) -> None:
         notified.extend(due)
 
     async with AsyncExitStack() as stack:

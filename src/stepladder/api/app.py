@@ -1,4 +1,4 @@
-"""The application, put together from its parts. Nothing in it is global."""
+"""The application, assembled from its services. Nothing in it is global."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from stepladder.api import (
     workflows,
 )
 from stepladder.api.access import Access
+from stepladder.api.dependencies import Services
 from stepladder.api.metrics import Metrics
-from stepladder.api.parts import Parts
-from stepladder.api.shell import Shell
+from stepladder.api.middleware import Middleware
 from stepladder.api.watch import Watch
 from stepladder.models.counts import Tallies
 from stepladder.runner.machines import Machines
 from stepladder.services.replays import Replays
+from stepladder.services.submission import Submissions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -37,22 +38,26 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from stepladder.api.access import ApiKey
-    from stepladder.api.parts import Identify, Notify
+    from stepladder.api.dependencies import Identify
     from stepladder.models.database import Database
     from stepladder.models.reads import Reads
     from stepladder.models.store import Store
     from stepladder.schemas.tool import Kit
+    from stepladder.services.submission import Notify
 
 DESCRIPTION = """\
-Durable multi-turn agents as explicit state machines: publish a workflow, submit jobs, watch what becomes of them.
+Durable multi-turn agents as explicit state machines: publish a workflow, submit jobs, and follow them.
 
-Every error is a problem (RFC 9457). With API keys, send `Authorization: Bearer KEY`; without them the API answers on
-its own machine alone.
+Every error is a problem (RFC 9457). With API keys, send `Authorization: Bearer KEY`; without them the API answers
+only its own machine.
 """
+ROUTES = (
+    workflows, jobs, history, control, settlement, retention, replays, bulks, diffs, experiments, stats, system
+)  # fmt: skip
 
 
 class Application:
-    """What a server serves. ``end_streams`` sends on their way all who wait for a job, so that the server can end."""
+    """What a server serves. ``end_streams`` wakes all who wait for a job, so that the server can end."""
 
     def __init__(self, app: ASGIApp, access: Access, watch: Watch) -> None:
         self.access = access
@@ -75,18 +80,19 @@ def create_app(
     *,
     identify: Identify | None = None,
     keys: Sequence[ApiKey] = (),
-    dashboard: Callable[[Parts], ASGIApp] | None = None,
+    dashboard: Callable[[Services], ASGIApp] | None = None,
     heartbeat_s: float = 15.0,
 ) -> Application:
     """The API as an ASGI application over an opened ``database``, which the caller closes after it.
 
-    ``notify`` is told of jobs that are due, after they are committed. ``identify`` asks the engine who it is, where
-    there is one. Without ``keys`` only this machine is answered. ``dashboard`` takes every path that is not the API's,
-    and looks after its own logins. A stream of events shows a sign of life every ``heartbeat_s`` seconds.
+    ``notify`` announces due jobs after they are committed, and returns at once. ``identify`` asks the engine for its
+    identity, where there is one. Without ``keys`` the API answers only this machine. ``dashboard`` serves every path
+    that is not the API's, and handles its own logins. A stream of events sends a comment every ``heartbeat_s`` seconds.
     """
     access = Access(keys)
     metrics = Metrics(Tallies(database))
     watch = Watch(reads)
+    machines = Machines(store, kit)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -104,16 +110,22 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    machines = Machines(store, kit)
-    replays_of = Replays(database, store, machines)
-    parts = Parts(store, reads, machines, notify, identify, access, watch, metrics, replays_of, heartbeat_s=heartbeat_s)
-    app.state.parts = parts
-    rooms = (
-        workflows, jobs, history, control, settlement, retention, replays, bulks, diffs, experiments, stats,
-        system,
-    )  # fmt: skip
-    for room in rooms:
-        app.include_router(room.router)
+    services = Services(
+        store=store,
+        reads=reads,
+        machines=machines,
+        notify=notify,
+        identify=identify,
+        access=access,
+        watch=watch,
+        metrics=metrics,
+        submissions=Submissions(store, reads, machines, notify),
+        replays=Replays(database, store, machines, notify),
+        heartbeat_s=heartbeat_s,
+    )
+    app.state.services = services
+    for module in ROUTES:
+        app.include_router(module.router)
     problems.install(app)
-    pages = None if dashboard is None else dashboard(parts)
-    return Application(Shell(app, access, metrics, pages), access, watch)
+    pages = None if dashboard is None else dashboard(services)
+    return Application(Middleware(app, access, metrics, pages), access, watch)

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json, shaped
+from stepladder.api.dependencies import Reader, ServicesDep, Writer
 from stepladder.api.jobs import Key
-from stepladder.api.orders import LONGEST_KEY
-from stepladder.api.parts import Reader, Wired, Writer
 from stepladder.api.problems import Mistake, ProblemError, invalid, not_found
 from stepladder.api.replays import MOST_CHANGES, Path
 from stepladder.api.specification import answered, problems, takes
@@ -25,10 +24,11 @@ from stepladder.schemas.replay import BulkReplay, Mode
 from stepladder.services.bulks import CONCURRENCY, PRIORITY, estimate, total
 from stepladder.services.replays import Wanted
 from stepladder.services.revalidation import By, Revalidation
+from stepladder.services.submission import LONGEST_KEY
 
 if TYPE_CHECKING:
     from stepladder.api.access import Principal
-    from stepladder.api.parts import Parts
+    from stepladder.api.dependencies import Services
     from stepladder.models.listing import JobFilter
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"])
@@ -69,27 +69,29 @@ class BulkOrder(BaseModel):
         **problems(body=True),
     },
 )
-async def order_replays(request: Request, parts: Wired, principal: Writer, idempotency_key: Key = None) -> JsonAnswer:
+async def order_replays(
+    request: Request, services: ServicesDep, principal: Writer, idempotency_key: Key = None
+) -> JsonAnswer:
     """Replay every job that a filter finds, a few at once."""
     order = shaped(BulkOrder, await read_json(request))
     jobs = _filter(order)
     wanted = Wanted(Mode(order.mode), changes=order.changes)
     if wanted.mode is Mode.REVALIDATE:
-        return await _judge(parts, order, jobs)
+        return await _judge(services, order, jobs)
     if order.mode == "resume" and order.changes:
         mistakes = [Mistake("a resume goes on by the same version, and changes nothing", "/set")]
         raise invalid("a resume changes nothing", mistakes, "use mode fork; nothing was done")
     if order.dry_run:
-        found = await estimate(parts.store.database, parts.replays, jobs, wanted, principal)
+        found = await estimate(services.store.database, services.replays, jobs, wanted, principal)
         names = ("jobs", "turns", "tokens", "cost", "currency", "refused")
         return JsonAnswer({"mode": order.mode, "dry_run": True} | {name: getattr(found, name) for name in names}, 200)
-    return await _ordered(parts, principal, order, jobs, idempotency_key)
+    return await _ordered(services, principal, order, jobs, idempotency_key)
 
 
 async def _ordered(
-    parts: Parts, principal: Principal, order: BulkOrder, jobs: JobFilter, key: str | None
+    services: Services, principal: Principal, order: BulkOrder, jobs: JobFilter, key: str | None
 ) -> JsonAnswer:
-    database, now = parts.store.database, datetime.now(UTC)
+    database, now = services.store.database, datetime.now(UTC)
     if key is not None and not 0 < len(key) <= LONGEST_KEY:
         mistakes = [Mistake(f"it has 1 to {LONGEST_KEY} characters", parameter="Idempotency-Key")]
         raise invalid("the idempotency key cannot be used", mistakes)
@@ -106,7 +108,7 @@ async def _ordered(
         created_at=now,
     )
     written = await bulks.order_bulk(database, bulk)
-    found = await _bulk(parts, bulk.id)
+    found = await _bulk(services, bulk.id)
     if not written and found.asked != bulk.asked:
         mistakes = [Mistake("another body was sent under this key", parameter="Idempotency-Key")]
         detail = "the idempotency key is taken by an order of other replays"
@@ -115,15 +117,15 @@ async def _ordered(
     return JsonAnswer(bulk_json(found), 202 if written else 200, headers)
 
 
-async def _judge(parts: Parts, order: BulkOrder, jobs: JobFilter) -> JsonAnswer:
-    count = await total(parts.store.database, jobs, datetime.now(UTC))
+async def _judge(services: Services, order: BulkOrder, jobs: JobFilter) -> JsonAnswer:
+    count = await total(services.store.database, jobs, datetime.now(UTC))
     if order.dry_run:
         return JsonAnswer({"mode": order.mode, "dry_run": True, "jobs": count}, 200)
     if count > MOST_JUDGED:
         mistakes = [Mistake(f"it finds {count:,} jobs; {MOST_JUDGED:,} are judged in one request", "/where")]
         remedy = "narrow it, by created_after for one; or use `stepladder replay --where`, which has no such bound"
         raise invalid("too many jobs for one request", mistakes, remedy)
-    drift = await Revalidation(parts.store, parts.replays, By(changes=order.changes)).of(jobs)
+    drift = await Revalidation(services.store, services.replays, By(changes=order.changes)).of(jobs)
     return JsonAnswer({"mode": order.mode} | drift.as_json(), 200)
 
 
@@ -136,9 +138,9 @@ def _filter(order: BulkOrder) -> JobFilter:
 
 
 @router.get("/{replay_id}", responses={200: answered(BulkReplay, "The order as it stands"), **problems(404)})
-async def get_replays(replay_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+async def get_replays(replay_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
     """How far an order of many replays has come."""
-    return JsonAnswer(bulk_json(await _bulk(parts, replay_id)))
+    return JsonAnswer(bulk_json(await _bulk(services, replay_id)))
 
 
 @router.post(
@@ -150,14 +152,14 @@ async def get_replays(replay_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
         **problems(404),
     },
 )
-async def stop_replays(replay_id: UUID, parts: Wired, _: Writer) -> JsonAnswer:
+async def stop_replays(replay_id: UUID, services: ServicesDep, _: Writer) -> JsonAnswer:
     """Begin no more replays of an order."""
-    stopped = await bulks.stop_bulk(parts.store.database, replay_id)
-    return JsonAnswer(bulk_json(await _bulk(parts, replay_id)), 202 if stopped else 200)
+    stopped = await bulks.stop_bulk(services.store.database, replay_id)
+    return JsonAnswer(bulk_json(await _bulk(services, replay_id)), 202 if stopped else 200)
 
 
-async def _bulk(parts: Parts, order: UUID) -> Bulk:
-    found = await bulks.find_bulk(parts.store.database, order)
+async def _bulk(services: Services, order: UUID) -> Bulk:
+    found = await bulks.find_bulk(services.store.database, order)
     if found is None:
         raise not_found(f"order of replays {order}", "order one with POST /v1/replays")
     return found

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Header, Path, Request
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json
-from stepladder.api.orders import LONGEST_KEY
-from stepladder.api.parts import Parts, Signaller, Wired, Writer
+from stepladder.api.dependencies import Services, ServicesDep, Signaller, Writer
 from stepladder.api.problems import Mistake, ProblemError, invalid, mistakes_of
 from stepladder.api.specification import answered, problems
 from stepladder.models.ids import uuid7
@@ -19,6 +18,7 @@ from stepladder.schemas.canonical import canonical
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.responses import Job, Signalled
 from stepladder.services.signals import Forbidden, TooEarly, Unfit, refusal
+from stepladder.services.submission import check_key
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
@@ -50,34 +50,39 @@ SignalKey = Annotated[
     },
 )
 async def send_signal(
-    request: Request, job_id: UUID, name: SignalName, parts: Wired, sender: Signaller, idempotency_key: SignalKey = None
+    request: Request,
+    job_id: UUID,
+    name: SignalName,
+    services: ServicesDep,
+    sender: Signaller,
+    idempotency_key: SignalKey = None,
 ) -> JsonAnswer:
     """Send a signal. What the open wait would refuse is refused here, a sender who may not answer it with 403; one
     that comes early is kept."""
     payload = await read_json(request)
     signal_id = _signal_id(job_id, idempotency_key)
     sent = (name, payload, sender.name)
-    if idempotency_key is not None and await _came_before(parts, job_id, signal_id, sent):
+    if idempotency_key is not None and await _came_before(services, job_id, signal_id, sent):
         return _signalled("duplicate", signal_id)
-    job = await parts.job(job_id)
+    job = await services.job(job_id)
     if job.status.final:
         raise _ended(job)
-    machine = await parts.machine(job.workflow, job.version, job.variant)
-    wait = await parts.reads.open_wait(job_id) if job.waiting_for == name else None
+    machine = await services.machines.get(job.workflow, job.version, job.variant)
+    wait = await services.reads.open_wait(job_id) if job.waiting_for == name else None
     match refusal(machine, wait, name, payload, sender, job.principal):
         case Unfit(reason, violations):
             raise invalid(reason, mistakes_of(violations) or [Mistake(reason)], "mend it; the job waits on")
         case Forbidden(reason):
-            raise ProblemError(403, "forbidden", reason, remedy=_who_else(parts))
+            raise ProblemError(403, "forbidden", reason, remedy=_who_else(services))
         case TooEarly(reason):
             raise ProblemError(409, "too-early", reason, remedy="send it once the job waits for it")
-    match await parts.store.signal(job_id, signal_id, name, payload, sender):
+    match await services.store.signal(job_id, signal_id, name, payload, sender):
         case Receipt.FINAL | Receipt.UNKNOWN:
-            raise _ended(await parts.job(job_id))
+            raise _ended(await services.job(job_id))
         case Receipt.DUPLICATE:  # another one under this key came in at this moment
-            await _came_before(parts, job_id, signal_id, sent)
+            await _came_before(services, job_id, signal_id, sent)
             return _signalled("duplicate", signal_id)
-    await parts.ring_job(job)
+    services.notify([job.id])
     return _signalled("accepted", signal_id)
 
 
@@ -85,21 +90,19 @@ def _signal_id(job_id: UUID, key: str | None) -> UUID:
     """A key that is a UUID is the id itself; another one leads to the same id each time."""
     if key is None:
         return uuid7()
-    if not 0 < len(key) <= LONGEST_KEY:
-        mistakes = [Mistake(f"it has 1 to {LONGEST_KEY} characters", parameter="Idempotency-Key")]
-        raise invalid("the idempotency key cannot be used", mistakes)
+    check_key(key)
     try:
         return UUID(key)
     except ValueError:
         return uuid5(job_id, key)
 
 
-def _who_else(parts: Parts) -> str:
-    return "send it with a key that may" if parts.access.wants_key else NOBODY_ELSE
+def _who_else(services: Services) -> str:
+    return "send it with a key that may" if services.access.wants_key else NOBODY_ELSE
 
 
-async def _came_before(parts: Parts, job_id: UUID, signal_id: UUID, sent: tuple[str, Json, str]) -> bool:
-    before = await parts.store.sent_signal(job_id, signal_id)
+async def _came_before(services: Services, job_id: UUID, signal_id: UUID, sent: tuple[str, Json, str]) -> bool:
+    before = await services.store.sent_signal(job_id, signal_id)
     if before is None:
         return False
     if canonical(list(before)) != canonical(list(sent)):
@@ -122,28 +125,28 @@ CHANGED = {
 
 
 @router.post("/cancel", status_code=202, responses=CHANGED)
-async def cancel_job(job_id: UUID, parts: Wired, _: Writer) -> JsonAnswer:
+async def cancel_job(job_id: UUID, services: ServicesDep, _: Writer) -> JsonAnswer:
     """Ask for the job to end. A request that is under way is broken off."""
-    return await _change(parts, job_id, await parts.store.request_cancel(job_id), JobStatus.CANCELLED)
+    return await _change(services, job_id, await services.store.request_cancel(job_id), JobStatus.CANCELLED)
 
 
 @router.post("/pause", status_code=202, responses=CHANGED)
-async def pause_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnswer:
+async def pause_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
     """Let nobody go on with the job. An attempt that is under way is finished; the deadline stands still."""
-    return await _change(parts, job_id, await parts.store.pause(job_id, principal.name), None)
+    return await _change(services, job_id, await services.store.pause(job_id, principal.name), None)
 
 
 @router.post("/unpause", status_code=202, responses=CHANGED)
-async def unpause_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnswer:
+async def unpause_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
     """Let the job go on where it was."""
-    return await _change(parts, job_id, await parts.store.unpause(job_id, principal.name), None)
+    return await _change(services, job_id, await services.store.unpause(job_id, principal.name), None)
 
 
-async def _change(parts: Parts, job_id: UUID, receipt: Receipt, already: JobStatus | None) -> JsonAnswer:
-    job = await parts.job(job_id)
+async def _change(services: Services, job_id: UUID, receipt: Receipt, already: JobStatus | None) -> JsonAnswer:
+    job = await services.job(job_id)
     match receipt:
         case Receipt.ACCEPTED:
-            await parts.ring_job(job)
+            services.notify([job.id])
             return JsonAnswer(job, 202)
         case Receipt.FINAL | Receipt.UNKNOWN if job.status is not already:
             raise _ended(job)

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.api.parts import Reader, Wired
+from stepladder.api.dependencies import Reader, ServicesDep
 from stepladder.api.specification import answered, problems
 from stepladder.schemas.diff import JobDiff
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1", tags=["jobs"])
     "/jobs/{job_id}/diff/{other}",
     responses={200: answered(JobDiff, "What differs in the other job"), **problems(404)},
 )
-async def diff_jobs(job_id: UUID, other: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+async def diff_jobs(job_id: UUID, other: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
     """Compare two jobs: outcomes, actions, outputs, attempts, tokens and time of every turn, tool and wait."""
-    was, now = await parts.job(job_id), await parts.job(other)
-    return JsonAnswer(await parts.reads.diff(was, now))
+    was, now = await services.job(job_id), await services.job(other)
+    return JsonAnswer(await services.reads.diff(was, now))

@@ -11,23 +11,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import MAX_BATCH_BYTES, read_json, shaped
+from stepladder.api.dependencies import Publisher, Reader, ServicesDep, Writer
 from stepladder.api.jobs import Key
-from stepladder.api.orders import known, submission_key, unless_taken
-from stepladder.api.parts import Publisher, Reader, Wired, Writer, lacking
-from stepladder.api.problems import ProblemError, not_found
+from stepladder.api.problems import ProblemError, key_taken, not_found
 from stepladder.api.replays import MOST_CHANGES, Path, refusal
 from stepladder.api.specification import answered, problems, takes
 from stepladder.api.workflows import Name, Version
 from stepladder.models import experiments
 from stepladder.models.records import KeyTaken
 from stepladder.schemas.experiment import Experiment, ExperimentKind, Experiments
-from stepladder.schemas.finding import BadDocumentError
 from stepladder.services.experiments import FIRST, MAX_JOBS, SECOND, draft, order_experiment, start_shadow
 from stepladder.services.replays import Base
+from stepladder.services.submission import submission_key
 from stepladder.workflows.replay import Refused
 
 if TYPE_CHECKING:
-    from stepladder.api.parts import Parts
+    from stepladder.api.dependencies import Services
     from stepladder.models.records import WorkflowRow
     from stepladder.schemas.experiment import ExperimentHead
 
@@ -97,50 +96,50 @@ class ShadowOrder(BaseModel):
         **problems(404, body=True),
     },
 )
-async def run_experiment(request: Request, parts: Wired, principal: Writer, idempotency_key: Key = None) -> JsonAnswer:
+async def run_experiment(
+    request: Request, services: ServicesDep, principal: Writer, idempotency_key: Key = None
+) -> JsonAnswer:
     """Run two variants of a workflow on the same inputs."""
     body = await read_json(request, MAX_BATCH_BYTES)
     key = submission_key(principal, idempotency_key, "experiments", body)
-    done = await known(parts, key)
+    done = None if key is None else await services.store.submitted(key)
+    if isinstance(done, KeyTaken):
+        raise key_taken()
     if done is not None:
-        return await _of_job(parts, done.job_ids[0], 200)
+        return await _of_job(services, done.job_ids[0], 200)
     order = shaped(ExperimentOrder, body)
-    row = await _workflow(parts, order.workflow, order.version)
+    row = await _workflow(services, order.workflow, order.version)
     base, changes = Base(row.name, row.version), {FIRST: order.a.changes, SECOND: order.b.changes}
     more = {"name": order.name, "samples": len(order.inputs)}
     head = draft(ExperimentKind.COMPARISON, base, changes, principal, datetime.now(UTC), **more)
-    try:
-        found = await order_experiment(
-            parts.store, parts.replays, head, order.inputs, principal, key, effects=order.effects
-        )
-    except BadDocumentError as error:
-        raise lacking(f"workflow {row.name} {row.version}", error) from None
+    found = await order_experiment(
+        services.store, services.replays, head, order.inputs, principal, key, effects=order.effects
+    )
     if isinstance(found, Refused):
         raise refusal(found, f"/{found.field}/set" if found.field in changes else f"/{found.field}")
     if isinstance(found, KeyTaken):
-        unless_taken(found)
-        raise LookupError("the experiment was not written")
+        raise key_taken()
     if not found.again:
-        await parts.notify(found.job_ids)
-    return await _of_job(parts, found.job_ids[0], 200 if found.again else 202)
+        services.notify(found.job_ids)
+    return await _of_job(services, found.job_ids[0], 200 if found.again else 202)
 
 
 @router.get("/experiments", responses={200: answered(Experiments, "The newest, without their reports"), **problems()})
 async def list_experiments(
-    parts: Wired, _: Reader, limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 20
+    services: ServicesDep, _: Reader, limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 20
 ) -> JsonAnswer:
     """List experiments, newest first."""
-    found = await experiments.list_experiments(parts.store.database, limit)
+    found = await experiments.list_experiments(services.store.database, limit)
     return JsonAnswer(Experiments(experiments=found))
 
 
 @router.get("/experiments/{experiment_id}", responses={200: answered(Experiment, "With its report"), **problems(404)})
-async def get_experiment(experiment_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+async def get_experiment(experiment_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
     """One experiment: rates, tokens, cost and time by variant, the differences, and their confidence intervals."""
-    found = await experiments.find_experiment(parts.store.database, experiment_id)
+    found = await experiments.find_experiment(services.store.database, experiment_id)
     if found is None:
         raise not_found(f"experiment {experiment_id}", "list them with GET /v1/experiments")
-    return await _shown(parts, found, 200)
+    return await _shown(services, found, 200)
 
 
 @router.post(
@@ -150,25 +149,22 @@ async def get_experiment(experiment_id: UUID, parts: Wired, _: Reader) -> JsonAn
     responses={202: answered(Experiment, "From now on workers run it"), **problems(404, 409, body=True)},
 )
 async def shadow_version(
-    request: Request, name: Name, version: Version, parts: Wired, principal: Publisher
+    request: Request, name: Name, version: Version, services: ServicesDep, principal: Publisher
 ) -> JsonAnswer:
     """Run a variant beside a share of the live jobs of a version, and only record what comes of it."""
     order = shaped(ShadowOrder, await read_json(request))
-    await _workflow(parts, name, version)
+    await _workflow(services, name, version)
     more = {"share": order.share, "scopes": principal.scopes}
     base, changes = Base(name, version), {SECOND: order.changes}
     head = draft(ExperimentKind.SHADOW, base, changes, principal, datetime.now(UTC), **more)
-    try:
-        found = await start_shadow(parts.store, parts.replays, head)
-    except BadDocumentError as error:
-        raise lacking(f"workflow {name} {version}", error) from None
+    found = await start_shadow(services.store, services.replays, head)
     if isinstance(found, Refused):
         raise refusal(found)
     if not found:
         detail = f"a shadow runs beside the jobs of workflow {name} {version} already"
         remedy = f"stop it: POST /v1/workflows/{name}/{version}/shadow/stop"
         raise ProblemError(409, "shadow-runs", detail, remedy=remedy)
-    return await _shown(parts, head, 202)
+    return await _shown(services, head, 202)
 
 
 @router.post(
@@ -176,30 +172,30 @@ async def shadow_version(
     status_code=202,
     responses={202: answered(Experiment, "No more shadow jobs are started"), **problems(404)},
 )
-async def stop_shadow(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+async def stop_shadow(name: Name, version: Version, services: ServicesDep, _: Publisher) -> JsonAnswer:
     """Start no more shadow jobs beside the jobs of a version. Those that exist go on."""
-    found = await experiments.open_shadow(parts.store.database, name, version)
+    found = await experiments.open_shadow(services.store.database, name, version)
     if found is None:
         raise not_found(f"shadow of workflow {name} {version}", "list earlier ones with GET /v1/experiments")
-    await experiments.stop_shadow(parts.store.database, found.id)
-    return await _shown(parts, await experiments.find_experiment(parts.store.database, found.id) or found, 202)
+    await experiments.stop_shadow(services.store.database, found.id)
+    return await _shown(services, await experiments.find_experiment(services.store.database, found.id) or found, 202)
 
 
-async def _workflow(parts: Parts, name: str, version: int | None) -> WorkflowRow:
-    row = await parts.store.workflow(name, version)
+async def _workflow(services: Services, name: str, version: int | None) -> WorkflowRow:
+    row = await services.store.workflow(name, version)
     if row is None:
         said = name if version is None else f"{name} {version}"
         raise not_found(f"workflow {said}", "list what is published with GET /v1/workflows")
     return row
 
 
-async def _of_job(parts: Parts, job_id: UUID, status: int) -> JsonAnswer:
-    found = await experiments.experiment_of(parts.store.database, job_id)
+async def _of_job(services: Services, job_id: UUID, status: int) -> JsonAnswer:
+    found = await experiments.experiment_of(services.store.database, job_id)
     if found is None:
         raise LookupError(f"the experiment of job {job_id} is gone from the store")
-    return await _shown(parts, found, status)
+    return await _shown(services, found, status)
 
 
-async def _shown(parts: Parts, head: ExperimentHead, status: int) -> JsonAnswer:
-    found = await experiments.read_experiment(parts.store.database, head)
+async def _shown(services: Services, head: ExperimentHead, status: int) -> JsonAnswer:
+    found = await experiments.read_experiment(services.store.database, head)
     return JsonAnswer(found, status, {"Location": f"/v1/experiments/{head.id}"})

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.api.parts import Parts, Reader, Wired
+from stepladder.api.dependencies import Reader, Services, ServicesDep
 from stepladder.api.problems import Mistake, invalid, not_found
 from stepladder.api.specification import answered, problems
 from stepladder.engine.wire import encode
@@ -60,18 +60,18 @@ EVENTS: dict[int | str, dict[str, Any]] = {
     "/jobs/{job_id}/turns",
     responses={200: {"model": list[Turn], "description": "Turns, with their attempts"}, **problems(404)},
 )
-async def get_turns(job_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+async def get_turns(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
     """Every turn with every attempt, the open ones included."""
-    turns = await parts.reads.turns(job_id)
+    turns = await services.reads.turns(job_id)
     if not turns:
-        await parts.job(job_id)
+        await services.job(job_id)
     return JsonAnswer(turns)
 
 
 @router.get("/attempts/{attempt_id}/raw", response_class=Response, responses=RAW)
-async def get_raw(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
+async def get_raw(attempt_id: UUID, services: ServicesDep, _: Reader) -> Response:
     """What the engine answered, as it came. Empty while nothing has come; a 410 where retention took it away."""
-    body = await parts.reads.raw(attempt_id)
+    body = await services.reads.raw(attempt_id)
     if body is None:
         raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
     headers = {"Content-Disposition": f'attachment; filename="attempt-{attempt_id}.bin"'}
@@ -81,16 +81,16 @@ async def get_raw(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
 @router.get(
     "/jobs/{job_id}/visits", responses={200: answered(Timeline, "Tools, waits, calls, signals"), **problems(404)}
 )
-async def get_visits(job_id: UUID, parts: Wired, _: Reader) -> JsonAnswer:
+async def get_visits(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
     """What lies between a job's turns: tools, waits, signals, and calls of other jobs, each oldest first."""
-    await parts.job(job_id)
-    return JsonAnswer(await parts.reads.timeline(job_id))
+    await services.job(job_id)
+    return JsonAnswer(await services.reads.timeline(job_id))
 
 
 @router.get("/attempts/{attempt_id}/request", response_class=Response, responses=SENT)
-async def get_request(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
+async def get_request(attempt_id: UUID, services: ServicesDep, _: Reader) -> Response:
     """The request as it was sent to the engine, byte for byte, rebuilt from the transcript."""
-    sent = await parts.reads.request(attempt_id)
+    sent = await services.reads.request(attempt_id)
     if sent is None:
         raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
     headers = {"Content-Disposition": f'attachment; filename="request-{attempt_id}.json"'}
@@ -101,22 +101,22 @@ async def get_request(attempt_id: UUID, parts: Wired, _: Reader) -> Response:
 async def get_events(
     request: Request,
     job_id: UUID,
-    parts: Wired,
+    services: ServicesDep,
     _: Reader,
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="events behind this ordinal")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000, description="of the list; a stream has no end")] = 1000,
     last_event_id: Annotated[str | None, Header(description="the stream goes on behind this one")] = None,
 ) -> Response:
     """The history. As `text/event-stream` it follows the job until it ends; the event's `id` is its ordinal."""
-    job = await parts.job(job_id)
+    job = await services.job(job_id)
     if STREAM not in request.headers.get("accept", ""):
-        return JsonAnswer(await parts.reads.events(job_id, after, limit))
+        return JsonAnswer(await services.reads.events(job_id, after, limit))
     behind = max(after, _ordinal(last_event_id))
-    over = job.status.final and (behind >= job.event_count or not await parts.reads.events(job_id, behind, 1))
+    over = job.status.final and (behind >= job.event_count or not await services.reads.events(job_id, behind, 1))
     if over:
         return Response(status_code=204)  # by which a browser knows not to come back
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_follow(parts, job_id, behind), media_type=STREAM, headers=headers)
+    return StreamingResponse(_follow(services, job_id, behind), media_type=STREAM, headers=headers)
 
 
 def _ordinal(last_event_id: str | None) -> int:
@@ -128,22 +128,22 @@ def _ordinal(last_event_id: str | None) -> int:
     raise invalid("the header Last-Event-ID cannot be used", mistakes, "leave it out to begin with the first event")
 
 
-async def _follow(parts: Parts, job_id: UUID, behind: int) -> AsyncIterator[bytes]:
+async def _follow(services: Services, job_id: UUID, behind: int) -> AsyncIterator[bytes]:
     """Events as they are written, a comment now and then, until the job has ended or the server is to.
 
     A database that breaks ends the stream; the client comes back, and says how far it has read.
     """
     yield f"retry: {RECONNECT_MS}\n\n".encode()
     try:
-        while not parts.watch.closed:
+        while not services.watch.closed:
             # Progress first: what a job that has ended by now has said is then all read.
-            progress = (await parts.reads.progress([job_id])).get(job_id)
-            while events := await parts.reads.events(job_id, behind, CHUNK):
+            progress = (await services.reads.progress([job_id])).get(job_id)
+            while events := await services.reads.events(job_id, behind, CHUNK):
                 behind = events[-1].ordinal
                 yield "".join(map(_framed, events)).encode()
             if progress is None or progress.final:
                 return
-            if not await parts.watch.until(job_id, partial(_has_moved, behind), parts.heartbeat_s):
+            if not await services.watch.until(job_id, partial(_has_moved, behind), services.heartbeat_s):
                 yield b": still here\n\n"
     except UnreachableError as error:
         log.warning("stream broken off", job=str(job_id), reason=str(error))

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.schemas.errors import BadInputError, GoneError, StepladderError, UnreachableError
+from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.shape import ResponseModel
 
 if TYPE_CHECKING:
@@ -115,12 +116,29 @@ def mistakes_of(violations: Sequence[Violation], under: str = "") -> list[Mistak
     return [Mistake(violation.reason, under + violation.pointer) for violation in violations]
 
 
+def key_taken() -> ProblemError:
+    mistakes = [Mistake("another body was sent under this key", parameter="Idempotency-Key")]
+    detail = "the idempotency key was used for another request"
+    remedy = "send the same body again, or use a new key; nothing was stored"
+    return ProblemError(422, "idempotency-key-reused", detail, mistakes=mistakes, remedy=remedy)
+
+
+def lacking(error: BadDocumentError) -> ProblemError:
+    """This process lacks tools or rules that a published document names."""
+    mistakes = [Mistake(finding.message, parameter=finding.pointer) for finding in error.findings]
+    remedy = "start it with the STEPLADDER_APP that registers those tools and rules"
+    detail = "this server lacks tools or rules that the workflow names"
+    return ProblemError(503, "missing-tools", detail, mistakes=mistakes, remedy=remedy)
+
+
 def finding_more(finding: Finding) -> dict[str, Any]:
     return {name: getattr(finding, name) for name in ("code", "remedy", "line", "column")}
 
 
 def of_error(error: StepladderError) -> ProblemError:
-    """A fault that the rooms below tell."""
+    """An error that a service raised. The routes check documents from users themselves."""
+    if isinstance(error, BadDocumentError):
+        return lacking(error)
     if isinstance(error, UnreachableError):
         return ProblemError(503, "unavailable", str(error), remedy=error.remedy, headers={"Retry-After": "1"})
     if isinstance(error, GoneError):

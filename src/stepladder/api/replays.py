@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
@@ -11,25 +10,20 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json, shaped
+from stepladder.api.dependencies import ServicesDep, Writer
 from stepladder.api.jobs import Key
-from stepladder.api.orders import known, submission_key, unless_taken
-from stepladder.api.parts import Wired, Writer, lacking
-from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, not_found
+from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, key_taken, not_found
 from stepladder.api.specification import answered, problems, takes
 from stepladder.judge.revalidate import report_of
-from stepladder.models.records import Retired
-from stepladder.schemas.finding import BadDocumentError
+from stepladder.models.records import KeyTaken
 from stepladder.schemas.pointer import pointer
 from stepladder.schemas.replay import Mode, Revalidated
-from stepladder.schemas.responses import Job, Misfit
+from stepladder.schemas.responses import Job
 from stepladder.services.replays import Wanted
 from stepladder.workflows.replay import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stepladder.api.parts import Parts
-    from stepladder.models.records import Submitted
+    from stepladder.api.dependencies import Services
 
 router = APIRouter(prefix="/v1", tags=["replays"])
 
@@ -86,52 +80,32 @@ class ReplayOrder(BaseModel):
     },
 )
 async def replay_job(
-    request: Request, job_id: UUID, parts: Wired, principal: Writer, idempotency_key: Key = None
+    request: Request, job_id: UUID, services: ServicesDep, principal: Writer, idempotency_key: Key = None
 ) -> JsonAnswer:
     """Judge a job's answers again, or go on from one of its turns as a new job."""
-    body = await read_json(request)
-    wanted = shaped(ReplayOrder, body).wanted()
+    wanted = shaped(ReplayOrder, await read_json(request)).wanted()
     if wanted.mode is Mode.REVALIDATE:
-        return await _revalidated(parts, job_id, wanted)
-    key = submission_key(principal, idempotency_key, f"replays/{job_id}", body)
-    done = await known(parts, key)
-    if done is not None:
-        return await _written(parts, done, ())
-    try:
-        prepared = await parts.replays.prepared(job_id, wanted, principal, datetime.now(UTC))
-    except BadDocumentError as error:
-        raise lacking(f"the workflow of job {job_id}", error) from None
-    if prepared is None:
+        return await _revalidated(services, job_id, wanted)
+    found = await services.replays.start(job_id, wanted, principal, idempotency_key)
+    if found is None:
         raise _no_job(job_id)
-    if isinstance(prepared, Refused):
-        raise refusal(prepared)
-    await parts.replays.keep(prepared.course, wanted.changes)
-    found = await parts.store.submit_many([prepared.new], key)
-    written = None if isinstance(found, Retired) else unless_taken(found)
-    if written is None:
-        raise LookupError(f"the replay of job {job_id} was not written")
-    if not written.again:
-        await parts.notify([prepared.new.job.id])
-    misfits = [Misfit(turn=turn, pointer=one.pointer, reason=one.reason) for turn, one in prepared.misfits]
-    return await _written(parts, written, misfits)
+    if isinstance(found, Refused):
+        raise refusal(found)
+    if isinstance(found, KeyTaken):
+        raise key_taken()
+    [job] = await services.reads.overviews([found.job_id])
+    again = found.prepared is None
+    answer = job.model_copy(update={"misfits": found.misfits})
+    return JsonAnswer(answer, 200 if again else 202, {"Location": f"/v1/jobs/{job.id}"})
 
 
-async def _revalidated(parts: Parts, job_id: UUID, wanted: Wanted) -> JsonAnswer:
-    try:
-        found = await parts.replays.revalidated(job_id, wanted.changes)
-    except BadDocumentError as error:
-        raise lacking(f"the workflow of job {job_id}", error) from None
+async def _revalidated(services: Services, job_id: UUID, wanted: Wanted) -> JsonAnswer:
+    found = await services.replays.revalidated(job_id, wanted.changes)
     if found is None:
         raise _no_job(job_id)
     if isinstance(found, Refused):
         raise refusal(found)
     return JsonAnswer(Revalidated(attempts=tuple(map(report_of, found)), changed=sum(one.changed for one in found)))
-
-
-async def _written(parts: Parts, done: Submitted, misfits: Sequence[Misfit]) -> JsonAnswer:
-    [job] = await parts.reads.overviews(done.job_ids)
-    headers = {"Location": f"/v1/jobs/{job.id}"}
-    return JsonAnswer(job.model_copy(update={"misfits": tuple(misfits)}), 200 if done.again else 202, headers)
 
 
 def _no_job(job_id: UUID) -> ProblemError:

@@ -8,14 +8,14 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.api.parts import Wired, Writer
+from stepladder.api.dependencies import ServicesDep, Writer
 from stepladder.api.specification import answered, problems
 from stepladder.models import retention
 from stepladder.models.records import Receipt
 from stepladder.schemas.responses import Job
 
 if TYPE_CHECKING:
-    from stepladder.api.parts import Parts
+    from stepladder.api.dependencies import Services
 
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["retention"])
 
@@ -27,17 +27,17 @@ CHANGED = {
 
 
 @router.post("/hold", status_code=202, responses=CHANGED)
-async def hold_job(job_id: UUID, parts: Wired, principal: Writer) -> JsonAnswer:
+async def hold_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
     """Keep the job's raw answers and its history, however old they get."""
-    return await _told(parts, job_id, await retention.hold(parts.store.database, job_id, principal.name))
+    return await _told(services, job_id, await retention.hold(services.store.database, job_id, principal.name))
 
 
 @router.post("/release", status_code=202, responses=CHANGED)
-async def release_job(job_id: UUID, parts: Wired, _: Writer) -> JsonAnswer:
+async def release_job(job_id: UUID, services: ServicesDep, _: Writer) -> JsonAnswer:
     """Let them go with age again."""
-    return await _told(parts, job_id, await retention.release(parts.store.database, job_id))
+    return await _told(services, job_id, await retention.release(services.store.database, job_id))
 
 
-async def _told(parts: Parts, job_id: UUID, receipt: Receipt) -> JsonAnswer:
-    job = await parts.job(job_id)
+async def _told(services: Services, job_id: UUID, receipt: Receipt) -> JsonAnswer:
+    job = await services.job(job_id)
     return JsonAnswer(job, 202 if receipt is Receipt.ACCEPTED else 200)

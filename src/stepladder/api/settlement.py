@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -10,17 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import read_json, shaped
-from stepladder.api.parts import Settler, Wired
+from stepladder.api.dependencies import ServicesDep, Settler
 from stepladder.api.problems import ProblemError, invalid, mistakes_of
 from stepladder.api.specification import answered, problems, takes
 from stepladder.models.records import Settling
-from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.responses import Job
 from stepladder.services.settlement import Misfit, NotKept, settle
 from stepladder.workflows.events import Settled
-
-if TYPE_CHECKING:
-    from stepladder.api.parts import Parts
 
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
 
@@ -58,16 +54,12 @@ class Settlement(BaseModel):
         **problems(404, 409, body=True),
     },
 )
-async def settle_job(request: Request, job_id: UUID, parts: Wired, principal: Settler) -> JsonAnswer:
+async def settle_job(request: Request, job_id: UUID, services: ServicesDep, principal: Settler) -> JsonAnswer:
     """Say whether an irreversible tool took effect, where its worker died or did not hear of it in time."""
     asked = shaped(Settlement, await read_json(request))
-    job = await parts.job(job_id)
+    job = await services.job(job_id)
     said = Settled(asked.done, asked.result, principal.name)
-    try:
-        found = await settle(parts.store, parts.reads, parts.machines, job, said, asked.key)
-    except BadDocumentError:
-        await parts.machine(job.workflow, job.version, job.variant)  # which says what this server lacks
-        raise
+    found = await settle(services.store, services.reads, services.machines, job, said, asked.key)
     match found:
         case Misfit(tool, violations):
             mistakes = mistakes_of(violations, "/result")
@@ -77,12 +69,8 @@ async def settle_job(request: Request, job_id: UUID, parts: Wired, principal: Se
             kind = "settled-otherwise" if settling is Settling.CONTRADICTED else "not-asked"
             raise ProblemError(409, kind, f"job {job_id}: {reason}", remedy=_see(job_id))
         case Settling.ACCEPTED:
-            await parts.ring_job(job)
-    return await _as_it_stands(parts, job, 202 if found is Settling.ACCEPTED else 200)
-
-
-async def _as_it_stands(parts: Parts, job: Job, status: int) -> JsonAnswer:
-    return JsonAnswer(await parts.job(job.id), status)
+            services.notify([job.id])
+    return JsonAnswer(await services.job(job_id), 202 if found is Settling.ACCEPTED else 200)
 
 
 def _see(job_id: UUID) -> str:

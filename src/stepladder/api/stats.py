@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from stepladder.api.answers import JsonAnswer
-from stepladder.api.parts import Reader, Wired
+from stepladder.api.dependencies import Reader, ServicesDep
 from stepladder.api.problems import Mistake, invalid
 from stepladder.api.specification import answered, problems
 from stepladder.schemas.stats import Stats
@@ -21,7 +21,7 @@ SINCE = "24h"
 
 @router.get("/v1/stats", responses={200: answered(Stats, "Rates, tokens and costs by workflow"), **problems()})
 async def get_stats(
-    parts: Wired,
+    services: ServicesDep,
     _: Reader,
     workflow: Annotated[str | None, Query(description="only this one")] = None,
     since: Annotated[str, Query(description="how long ago (`90m`, `24h`, `7d`), or a time by RFC 3339")] = SINCE,
@@ -34,5 +34,5 @@ async def get_stats(
     if workflow is not None and "\0" in workflow:
         mistakes = [Mistake("a workflow name cannot contain \\u0000", parameter="workflow")]
         raise invalid("the request has a wrong parameter: workflow", mistakes)
-    found = await parts.reads.stats(at, workflow)
+    found = await services.reads.stats(at, workflow)
     return JsonAnswer(Stats(since=at, workflows=list(found)))

@@ -11,16 +11,16 @@ from starlette.responses import Response
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.bulks import BulkOrder
+from stepladder.api.dependencies import Reader, ServicesDep
 from stepladder.api.experiments import ExperimentOrder, ShadowOrder
 from stepladder.api.metrics import CONTENT_TYPE
-from stepladder.api.orders import Batch, JobOrder
-from stepladder.api.parts import Reader, Wired
 from stepladder.api.replays import ReplayOrder
 from stepladder.api.settlement import Settlement
 from stepladder.api.specification import answered, describe, problems
 from stepladder.schemas.errors import StepladderError
 from stepladder.schemas.history import Event
 from stepladder.schemas.shape import ResponseModel
+from stepladder.schemas.submission import JobBatch, JobRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -88,10 +88,10 @@ async def is_alive() -> JsonAnswer:
     openapi_extra=OPEN,
     responses={200: answered(Readiness, "Ready"), 503: answered(Readiness, "A server that is needed does not answer")},
 )
-async def is_ready(parts: Wired) -> JsonAnswer:
+async def is_ready(services: ServicesDep) -> JsonAnswer:
     """Whether the database answers, and the engine where one is set."""
-    names = ["database"] + ([] if parts.identify is None else ["engine"])
-    asked = [_check(parts.reads.progress([]))] + ([] if parts.identify is None else [_check(parts.identify())])
+    names = ["database"] + ([] if services.identify is None else ["engine"])
+    asked = [_check(services.reads.progress([]))] + ([] if services.identify is None else [_check(services.identify())])
     found = await asyncio.gather(*asked)
     # What exactly is wrong may name hosts and users, and this route answers anybody: the log has it.
     checks = tuple(
@@ -113,13 +113,13 @@ async def _check(question: Awaitable[object]) -> bool:
 
 
 @router.get("/v1/engines", responses={200: answered(Engines, "The engine, as far as it is known"), **problems()})
-async def list_engines(parts: Wired, _: Reader) -> JsonAnswer:
+async def list_engines(services: ServicesDep, _: Reader) -> JsonAnswer:
     """Who answers, and how much of it is in use where that is bounded.
 
     `engines` is empty where this process knows of none; a 503 while the engine does not answer.
     """
-    engines = [] if parts.identify is None else [await parts.identify()]
-    return JsonAnswer(Engines.model_validate({"engines": engines, "slots": await parts.reads.engines()}))
+    engines = [] if services.identify is None else [await services.identify()]
+    return JsonAnswer(Engines.model_validate({"engines": engines, "slots": await services.reads.engines()}))
 
 
 @router.get(
@@ -130,12 +130,12 @@ async def list_engines(parts: Wired, _: Reader) -> JsonAnswer:
         **problems(),
     },
 )
-async def get_metrics(parts: Wired, _: Reader) -> Response:
+async def get_metrics(services: ServicesDep, _: Reader) -> Response:
     """Counts by outcome and cause, jobs by status, the queue's length and age."""
-    return Response(await parts.metrics.page(), headers={"Content-Type": CONTENT_TYPE})
+    return Response(await services.metrics.page(), headers={"Content-Type": CONTENT_TYPE})
 
 
 @router.get("/openapi.json", include_in_schema=False)
 async def get_specification(request: Request, _: Reader) -> JsonAnswer:
-    bodies = (JobOrder, Batch, Settlement, ReplayOrder, BulkOrder, ExperimentOrder, ShadowOrder, Event)
+    bodies = (JobRequest, JobBatch, Settlement, ReplayOrder, BulkOrder, ExperimentOrder, ShadowOrder, Event)
     return JsonAnswer(describe(request.app, bodies))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request
 
 from stepladder.api.answers import JsonAnswer
 from stepladder.api.body import JSON_TYPES, UNSAID, media_type, read_body
-from stepladder.api.parts import Parts, Publisher, Reader, Wired
+from stepladder.api.dependencies import Publisher, Reader, Services, ServicesDep
 from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, not_found
 from stepladder.api.specification import answered, problems
 from stepladder.lint.check import check_document
@@ -73,24 +73,24 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
         **problems(409, body=True),
     },
 )
-async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> JsonAnswer:
+async def publish_workflow(request: Request, services: ServicesDep, _: Publisher) -> JsonAnswer:
     """Publish a version of a workflow, YAML 1.2 or JSON. A published version never changes."""
     text = await _text(request)
-    compiled = await asyncio.to_thread(check_document, text, parts.machines.kit)
+    compiled = await asyncio.to_thread(check_document, text, services.machines.kit)
     machine = compiled.machine
     if machine is None:
         raise _rejected(compiled.errors)
-    published = await parts.store.publish(machine.name, machine.version, machine.hash, machine.document.definition())
+    published = await services.store.publish(machine.name, machine.version, machine.hash, machine.document.definition())
     if published is Publication.DEFINITION_CHANGED:
         detail = f"workflow {machine.name} {machine.version} is published with another definition"
         remedy = f"a published version never changes: write version {machine.version + 1}"
         mistakes = [Mistake("this version is taken", "/version")]
         raise ProblemError(409, "definition-changed", detail, mistakes=mistakes, remedy=remedy)
-    await parts.store.keep_schemas(output_schemas(machine))
-    row = await parts.store.workflow(machine.name, machine.version)
+    await services.store.keep_schemas(output_schemas(machine))
+    row = await services.store.workflow(machine.name, machine.version)
     if row is None:
         raise LookupError(f"workflow {machine.name} {machine.version} has vanished from the store")
-    found = compiled.findings if parts.access.wants_key else (*compiled.findings, *nobody_else(machine.document))
+    found = compiled.findings if services.access.wants_key else (*compiled.findings, *nobody_else(machine.document))
     warnings = tuple(
         DocumentWarning(pointer=finding.pointer, reason=finding.message, **finding_more(finding)) for finding in found
     )
@@ -100,9 +100,9 @@ async def publish_workflow(request: Request, parts: Wired, _: Publisher) -> Json
 
 
 @router.get("", responses={200: answered(WorkflowVersions, "Every version, by name and version"), **problems()})
-async def list_workflows(parts: Wired, _: Reader) -> JsonAnswer:
+async def list_workflows(services: ServicesDep, _: Reader) -> JsonAnswer:
     """Every published version."""
-    return JsonAnswer(WorkflowVersions(workflows=await parts.reads.workflows()))
+    return JsonAnswer(WorkflowVersions(workflows=await services.reads.workflows()))
 
 
 SWITCHED = {
@@ -113,49 +113,51 @@ SWITCHED = {
 
 
 @router.post("/{name}/pause", status_code=202, responses=SWITCHED)
-async def pause_workflow(name: Name, parts: Wired, principal: Publisher) -> JsonAnswer:
+async def pause_workflow(name: Name, services: ServicesDep, principal: Publisher) -> JsonAnswer:
     """Let nobody go on with any job of the workflow, of versions to come as well. New jobs are taken in, and wait.
 
     What is under way comes to its end, an attempt or a tool; deadlines stand still.
     """
-    return await _switched(parts, name, None, await versions.pause(parts.store, name, None, principal.name))
+    return await _switched(services, name, None, await versions.pause(services.store, name, None, principal.name))
 
 
 @router.post("/{name}/unpause", status_code=202, responses=SWITCHED)
-async def unpause_workflow(name: Name, parts: Wired, principal: Publisher) -> JsonAnswer:
+async def unpause_workflow(name: Name, services: ServicesDep, principal: Publisher) -> JsonAnswer:
     """Let the jobs of all its versions go on where they were."""
-    return await _switched(parts, name, None, await versions.unpause(parts.store, name, None, principal.name))
+    return await _switched(services, name, None, await versions.unpause(services.store, name, None, principal.name))
 
 
 @router.post("/{name}/{version}/pause", status_code=202, responses=SWITCHED)
-async def pause_version(name: Name, version: Version, parts: Wired, principal: Publisher) -> JsonAnswer:
+async def pause_version(name: Name, version: Version, services: ServicesDep, principal: Publisher) -> JsonAnswer:
     """The same for the jobs of one version."""
-    return await _switched(parts, name, version, await versions.pause(parts.store, name, version, principal.name))
+    return await _switched(services, name, version, await versions.pause(services.store, name, version, principal.name))
 
 
 @router.post("/{name}/{version}/unpause", status_code=202, responses=SWITCHED)
-async def unpause_version(name: Name, version: Version, parts: Wired, principal: Publisher) -> JsonAnswer:
+async def unpause_version(name: Name, version: Version, services: ServicesDep, principal: Publisher) -> JsonAnswer:
     """Let the jobs of one version go on where they were."""
-    return await _switched(parts, name, version, await versions.unpause(parts.store, name, version, principal.name))
+    return await _switched(
+        services, name, version, await versions.unpause(services.store, name, version, principal.name)
+    )
 
 
 @router.post("/{name}/{version}/retire", status_code=202, responses=SWITCHED)
-async def retire_version(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+async def retire_version(name: Name, version: Version, services: ServicesDep, _: Publisher) -> JsonAnswer:
     """Take no new jobs of the version. Those that there are go on, and stay on it."""
-    return await _switched(parts, name, version, await versions.retire(parts.store, name, version))
+    return await _switched(services, name, version, await versions.retire(services.store, name, version))
 
 
 @router.post("/{name}/{version}/unretire", status_code=202, responses=SWITCHED)
-async def unretire_version(name: Name, version: Version, parts: Wired, _: Publisher) -> JsonAnswer:
+async def unretire_version(name: Name, version: Version, services: ServicesDep, _: Publisher) -> JsonAnswer:
     """Take new jobs of the version again."""
-    return await _switched(parts, name, version, await versions.retire(parts.store, name, version, retired=False))
+    return await _switched(services, name, version, await versions.retire(services.store, name, version, retired=False))
 
 
-async def _switched(parts: Parts, name: str, version: int | None, receipt: Receipt) -> JsonAnswer:
+async def _switched(services: Services, name: str, version: int | None, receipt: Receipt) -> JsonAnswer:
     if receipt is Receipt.UNKNOWN:
         what = f"workflow {name}" if version is None else f"workflow {name} {version}"
         raise not_found(what, "list what is published with GET /v1/workflows")
-    versions = await parts.reads.workflows()
+    versions = await services.reads.workflows()
     named = tuple(one for one in versions if one.name == name and version in (None, one.version))
     return JsonAnswer(WorkflowVersions(workflows=named), 202 if receipt is Receipt.ACCEPTED else 200)
 
@@ -163,9 +165,9 @@ async def _switched(parts: Parts, name: str, version: int | None, receipt: Recei
 @router.get(
     "/{name}/{version}", responses={200: answered(WorkflowDocument, "The version and its definition"), **problems(404)}
 )
-async def get_workflow(name: Name, version: Version, parts: Wired, _: Reader) -> JsonAnswer:
+async def get_workflow(name: Name, version: Version, services: ServicesDep, _: Reader) -> JsonAnswer:
     """One version with its definition, without what merely repeats a default."""
-    row = await parts.store.workflow(name, version)
+    row = await services.store.workflow(name, version)
     if row is None:
         raise not_found(f"workflow {name} {version}", "list what is published with GET /v1/workflows")
     return JsonAnswer(WorkflowDocument.model_validate(row))

@@ -12,11 +12,11 @@ from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from stepladder.api.access import ApiKey
-    from stepladder.api.parts import Identify, Notify
+    from stepladder.api.dependencies import Identify
     from stepladder.schemas.tool import Kit
+    from stepladder.services.submission import Notify
     from stepladder.wiring.settings import Settings
 
 
@@ -67,23 +67,19 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
             notify,
             identify=identify,
             keys=keys,
-            dashboard=lambda parts: make_dashboard(parts, database),
+            dashboard=lambda services: make_dashboard(services, database),
         )
         await serve(app, settings.host, settings.port, started=lambda at: say("API ready", url=at))
 
 
 async def _notifier(stack: AsyncExitStack, broker_url: str | None) -> Notify:
-    """Without a broker nobody is told; the workers' sweep finds what is due."""
+    """Without a broker nothing is sent, and the workers' sweep finds what is due."""
     if broker_url is None:
-        return _nobody
+        return lambda _: None
     from stepladder.tasks.app import make_app
     from stepladder.tasks.notifier import Notifier
 
-    return (await stack.enter_async_context(Notifier(make_app(broker_url)))).notify
-
-
-async def _nobody(_: Sequence[UUID]) -> None:
-    return None
+    return (await stack.enter_async_context(Notifier(make_app(broker_url)))).notify_soon
 
 
 async def _engine(stack: AsyncExitStack, settings: Settings) -> Identify | None:

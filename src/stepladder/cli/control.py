@@ -83,7 +83,7 @@ def _change(
         await session.job(job_id)
         receipt = await ask(session, job_id)
         if receipt is Receipt.ACCEPTED:
-            await session.notify(job_id)
+            session.notify([job_id])
         after = await session.job(job_id)
         if receipt in (Receipt.FINAL, Receipt.UNKNOWN) and after.status != already:
             raise _ended(after)
@@ -148,7 +148,7 @@ async def _signal(
     receipt = await session.store.signal(job_id, signal_id, name, payload)
     if receipt in (Receipt.FINAL, Receipt.UNKNOWN):
         raise _ended(await session.job(job_id))
-    await session.notify(job_id)
+    session.notify([job_id])
     return await session.job(job_id), receipt
 
 
@@ -196,7 +196,7 @@ async def _settle(
             raise BadInputError(f"job {job_id}: {reason}", remedy=f"see it: stepladder show {job_id}")
         case settling:
             if settling is Settling.ACCEPTED:
-                await session.notify(job_id)
+                session.notify([job_id])
             return await session.job(job_id), settling is Settling.ACCEPTED
 
 

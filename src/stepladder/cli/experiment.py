@@ -188,7 +188,7 @@ async def _order(
         raise BadInputError(str(error), remedy="add --effects if that is intended") if found.field == EFFECTS else error
     if not isinstance(found, Ordered):
         raise LookupError("the experiment was not written")
-    await session.notify(found.job_ids[0])  # the worker that takes one takes the others, too
+    session.notify(found.job_ids)
     return head
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.session import Session
-    from stepladder.schemas.jsontypes import JsonObject
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.services.replays import Prepared, Replays, Wanted
@@ -61,6 +59,7 @@ def replay(
     """
     from stepladder.cli import bulk
     from stepladder.cli.revalidate import revalidate_many
+    from stepladder.cli.session import in_session
     from stepladder.services.replays import Wanted
     from stepladder.wiring.app import kit_of
 
@@ -89,7 +88,7 @@ def replay(
         raise BadInputError("--dry-run is for --where", remedy="one job: leave it out, or cancel the new job")
     job_id = parse_job_id(job)
     kit = kit_of(settings)
-    new, prepared = begin_replay(settings, kit, job_id, wanted, key)
+    new, prepared = in_session(settings, lambda session: _start(session, kit, job_id, wanted, key))
     _say(settings, job_id, new, prepared, wait=wait, as_json=as_json)
 
 
@@ -101,61 +100,31 @@ def _only_judges(wanted: Wanted, document: str | None, *, wait: bool) -> None:
         raise BadInputError("--with and --set exclude each other", remedy="write the changes into the document")
 
 
-def begin_replay(
-    settings: Settings, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
-) -> tuple[Job, Prepared | None]:
-    """Writes the new job, or finds the one that was written under the key before."""
-    from stepladder.cli.session import in_session
-
-    return in_session(settings, lambda session: _begin(session, kit, job_id, wanted, key))
-
-
-async def _begin(
+async def _start(
     session: Session, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
 ) -> tuple[Job, Prepared | None]:
-    from stepladder.cli.session import PRINCIPAL
-    from stepladder.models.records import KeyTaken, SubmissionKey, Submitted
+    """The new job, or the one that an earlier request under the key wrote."""
+    from stepladder.models.records import KeyTaken
     from stepladder.schemas.actor import LOCAL
-    from stepladder.schemas.canonical import content_hash
     from stepladder.workflows.replay import Refused
 
-    body: JsonObject = {
-        "mode": wanted.mode.value,
-        **({} if wanted.from_turn is None else {"from_turn": wanted.from_turn}),
-        **({"set": wanted.changes} if wanted.changes else {}),
-        **({"input": wanted.input[0]} if wanted.input else {}),
-    }
-    submission = None
-    if key is not None:  # the same as over HTTP: the same key leads to the same job there
-        submission = SubmissionKey(PRINCIPAL, key, content_hash([f"replays/{job_id}", body]))
-        known = await session.store.submitted(submission)
-        if isinstance(known, KeyTaken):
-            raise _taken(key)
-        if known is not None:
-            return await session.job(known.job_ids[0]), None
-    replays = replays_of(session, kit)
-    prepared = await replays.prepared(job_id, wanted, LOCAL, datetime.now(UTC))
-    if prepared is None:
-        await session.job(job_id)  # which says so
+    await session.job(job_id)
+    found = await replays_of(session, kit).start(job_id, wanted, LOCAL, key)
+    if isinstance(found, Refused):
+        raise refusal(found)
+    if isinstance(found, KeyTaken):
+        message = f"the idempotency key {key!r} was used for another request"
+        raise BadInputError(message, remedy="repeat that request, or use a new key; nothing was stored")
+    if found is None:
         raise LookupError(f"job {job_id} has vanished from the store")
-    if isinstance(prepared, Refused):
-        raise refusal(prepared)
-    await replays.keep(prepared.course, wanted.changes)
-    written = await session.store.submit_many([prepared.new], submission)
-    if isinstance(written, KeyTaken):
-        raise _taken(key or "")
-    if not isinstance(written, Submitted):
-        raise LookupError(f"the replay of job {job_id} was not written")
-    if not written.again:
-        await session.notify(prepared.new.job.id)
-    return await session.job(written.job_ids[0]), prepared
+    return await session.job(found.job_id), found.prepared
 
 
 def replays_of(session: Session, kit: Kit) -> Replays:
     from stepladder.runner.machines import Machines
     from stepladder.services.replays import Replays
 
-    return Replays(session.store.database, session.store, Machines(session.store, kit))
+    return Replays(session.store.database, session.store, Machines(session.store, kit), session.notify)
 
 
 def refusal(refused: Refused) -> BadInputError:
@@ -163,11 +132,6 @@ def refusal(refused: Refused) -> BadInputError:
     if refused.findings:
         return BadDocumentError("the changed document", refused.findings)
     return BadInputError(refused.reason, remedy=refused.remedy)
-
-
-def _taken(key: str) -> BadInputError:
-    message = f"the idempotency key {key!r} is taken by a submission of something else"
-    return BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
 
 
 def _say(settings: Settings, old: UUID, new: Job, prepared: Prepared | None, *, wait: bool, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from stepladder.schemas.errors import BadInputError
@@ -12,7 +12,7 @@ from stepladder.wiring.logs import configure_logs
 from stepladder.wiring.stores import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from uuid import UUID
 
     from stepladder.models.reads import Reads
@@ -27,11 +27,11 @@ PRINCIPAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open database, and the URL of the broker if there is one."""
+    """An open database, and the jobs to announce to workers."""
 
     store: Store
     reads: Reads
-    broker_url: str | None
+    due: list[UUID] = field(default_factory=list)
 
     async def job(self, job_id: UUID) -> Job:
         """Raises ``BadInputError`` if there is no such job."""
@@ -40,15 +40,9 @@ class Session:
             raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
         return found
 
-    async def notify(self, job_id: UUID) -> None:
-        """Tell the workers that a job is due. If the message is lost, their sweep finds the job within a second."""
-        if self.broker_url is None:
-            return
-        from stepladder.tasks.app import make_app  # Celery, which most commands do without
-        from stepladder.tasks.notifier import Notifier
-
-        async with Notifier(make_app(self.broker_url)) as notifier:
-            await notifier.notify([job_id])
+    def notify(self, jobs: Sequence[UUID]) -> None:
+        """Announce due jobs once the work is done. If a message is lost, the workers' sweep finds the job."""
+        self.due.extend(jobs)
 
 
 def in_session(settings: Settings, work: Callable[[Session], Awaitable[T]]) -> T:
@@ -60,4 +54,12 @@ def in_session(settings: Settings, work: Callable[[Session], Awaitable[T]]) -> T
 
 async def _run(url: str, broker_url: str | None, work: Callable[[Session], Awaitable[T]]) -> T:
     async with open_store(url) as (store, reads):
-        return await work(Session(store, reads, broker_url))
+        session = Session(store, reads)
+        done = await work(session)
+    if session.due and broker_url is not None:
+        from stepladder.tasks.app import make_app  # Celery, which most commands do without
+        from stepladder.tasks.notifier import Notifier
+
+        async with Notifier(make_app(broker_url)) as notifier:
+            await notifier.notify(session.due)
+    return done

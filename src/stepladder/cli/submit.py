@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 from stepladder.cli.arguments import parse_json, parse_pairs
 from stepladder.cli.lint import mention
 from stepladder.cli.output import console, escape, print_json
+from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepladder.cli.session import Session
-    from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
+    from stepladder.schemas.submission import JobRequest
     from stepladder.schemas.tool import Kit
     from stepladder.workflows.machine import Machine
 
@@ -60,16 +60,6 @@ def publish(
     console(error=True).print(f"submit a job of it: stepladder submit {machine.name} --input JSON", style="dim")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A job as it was typed. ``given`` are the fields beside workflow and input, as the HTTP API names them."""
-
-    workflow: str
-    value: Json
-    given: Mapping[str, Any] = field(default_factory=dict)
-    key: str | None = None
-
-
 def submit(
     workflow: Annotated[str, typer.Argument(metavar="NAME|DOC", help="a published workflow, or a document")],
     value: Annotated[str, typer.Option("--input", metavar="JSON|@FILE", help="the job's input")] = "{}",
@@ -98,19 +88,16 @@ def submit(
     if machine is not None and version not in (None, machine.version):
         raise BadInputError(f"{workflow} is version {machine.version}, and not {version}", remedy="leave out --version")
     given = {
+        "workflow": workflow if machine is None else machine.name,
         "version": version if machine is None else machine.version,
+        "input": parse_json(value, "--input"),
         "priority": priority,
         "deadline_s": deadline_s,
         "token_budget": token_budget,
         "metadata": parse_pairs(metadata, "--metadata") if metadata else None,
     }
-    wanted = Wanted(
-        workflow if machine is None else machine.name,
-        parse_json(value, "--input"),
-        {name: one for name, one in given.items() if one is not None},
-        key,
-    )
-    job = in_session(settings, lambda session: _submit(session, kit, machine, wanted))
+    wanted = _request({name: one for name, one in given.items() if one is not None or name == "input"})
+    job = in_session(settings, lambda session: _submit(session, kit, machine, wanted, key))
     if wait:
         from stepladder.cli.watch import see_to_the_end
 
@@ -127,50 +114,26 @@ def _is_document(word: str) -> bool:
     return word.endswith(SUFFIXES) or ":" in word or "/" in word or Path(word).is_file()
 
 
-async def _submit(session: Session, kit: Kit, machine: Machine | None, wanted: Wanted) -> Job:
-    from stepladder.cli.session import PRINCIPAL
-    from stepladder.models.records import KeyTaken, NewJob, Retired, SubmissionKey
-    from stepladder.schemas.canonical import content_hash
-    from stepladder.services.orders import Order, prepare
-    from stepladder.services.submission import publish as write
-    from stepladder.services.submission import retired
+def _request(given: Mapping[str, Any]) -> JobRequest:
+    from pydantic import ValidationError
 
-    order = Order(wanted.workflow, wanted.value, **wanted.given)
-    known = machine or await _published(session, kit, order.workflow, order.version)
-    new = prepare(known, order, datetime.now(UTC))
-    if not isinstance(new, NewJob):
-        lines = "".join(f"\n  {one.pointer or '/'}: {one.reason}" for one in new)
-        message = f"the input does not fit workflow {known.name} {known.version}:{lines}"
-        raise BadInputError(message, remedy="mend the input; nothing was stored")
-    if machine is not None:
-        await write(session.store, machine)
-    # What the HTTP API would be sent: the same key leads to the same job there.
-    body = {"workflow": wanted.workflow, "input": wanted.value, **wanted.given}
-    key = None if wanted.key is None else SubmissionKey(PRINCIPAL, wanted.key, content_hash(["jobs", body]))
-    written = await session.store.submit_many([new], key)
-    if isinstance(written, Retired):
-        message, remedy = retired(known.name, known.version, await session.store.workflow(known.name))
-        raise BadInputError(message, remedy=f"{remedy}; nothing was stored")
-    if isinstance(written, KeyTaken):
-        message = f"the idempotency key {wanted.key!r} is taken by a submission of something else"
-        raise BadInputError(message, remedy="submit the same again, or use a new key; nothing was stored")
-    [job_id] = written.job_ids
-    if not written.again:
-        await session.notify(job_id)
-    return await session.job(job_id)
+    from stepladder.schemas.submission import JobRequest
+
+    try:
+        return JobRequest.model_validate(given)
+    except ValidationError as error:
+        lines = "".join(f"\n  /{'/'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise BadInputError(f"the job cannot be submitted:{lines}", remedy="fix it; nothing was stored") from None
 
 
-async def _published(session: Session, kit: Kit, name: str, version: int | None) -> Machine:
+async def _submit(session: Session, kit: Kit, machine: Machine | None, wanted: JobRequest, key: str | None) -> Job:
     from stepladder.runner.machines import Machines
+    from stepladder.services.submission import Submissions, accepted, check_input
+    from stepladder.services.submission import publish as write
 
-    row = await session.store.workflow(name, version)
-    if row is not None:
-        return await Machines(session.store, kit).get(row.name, row.version)
-    versions = [one for one in await session.reads.workflows() if one.name == name]
-    listed = ", ".join(str(one.version) for one in versions[-20:])
-    if not versions:
-        raise BadInputError(f"no workflow {name} is published", remedy="publish it: stepladder publish DOC")
-    if version is None:
-        remedy = f"publish a new version, or: stepladder unretire {name} {versions[-1].version}"
-        raise BadInputError(f"every version of workflow {name} is retired", remedy=remedy)
-    raise BadInputError(f"workflow {name} has no version {version}", remedy=f"it has {listed}")
+    if machine is not None:
+        check_input(machine, wanted.input)
+        await write(session.store, machine)
+    submissions = Submissions(session.store, session.reads, Machines(session.store, kit), session.notify)
+    [job] = accepted(await submissions.submit([wanted], LOCAL, key)).jobs
+    return job

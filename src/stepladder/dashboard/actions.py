@@ -111,7 +111,7 @@ async def _settled(desk: Desk, job: Job, key: str | None, said: Settled) -> str 
         case NotKept(_, reason):
             return f"Nothing was kept: {reason}. This is how the job stands now."
         case Settling.ACCEPTED:
-            await parts.ring_job(job)
+            parts.notify([job.id])
     return None
 
 
@@ -121,7 +121,7 @@ async def _done(request: Request, job: Job, receipt: Receipt) -> Response:
         said = f"is {now.status}" if now.status.final else "is being cancelled"
         raise ProblemError(409, "job-ended", f"job {job.id} {said}", remedy="nothing was changed; go back to the job")
     if receipt is Receipt.ACCEPTED:
-        await desk_of(request).parts.ring_job(job)
+        desk_of(request).parts.notify([job.id])
     return RedirectResponse(f"/jobs/{job.id}", 303)
 
 

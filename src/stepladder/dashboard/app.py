@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Send
     from starlette.types import Scope as AsgiScope
 
-    from stepladder.api.parts import Parts
+    from stepladder.api.dependencies import Services
     from stepladder.dashboard.sessions import Session
     from stepladder.models.database import Database
 
@@ -34,7 +34,7 @@ MOST_FIELDS = 100
 FORM = "application/x-www-form-urlencoded"
 
 
-def make_dashboard(parts: Parts, database: Database, *, secret: bytes | None = None) -> ASGIApp:
+def make_dashboard(parts: Services, database: Database, *, secret: bytes | None = None) -> ASGIApp:
     """The dashboard over the API's ``parts`` and the ``database`` behind them.
 
     Without API keys it answers whom the API answers. With keys it asks for one, and gives a cookie that is signed with

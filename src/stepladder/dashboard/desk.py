@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from stepladder.api.parts import Parts
+    from stepladder.api.dependencies import Services
     from stepladder.dashboard.sessions import Session, Sessions
     from stepladder.models.counts import Tallies, Tally
     from stepladder.schemas.responses import Job
@@ -79,7 +79,7 @@ class Counts:
 class Desk:
     """Everything that a page may use. One for each dashboard."""
 
-    parts: Parts
+    parts: Services
     counts: Counts
     sessions: Sessions
     figures: Fresh = field(default_factory=lambda: Fresh(FIGURES_S))

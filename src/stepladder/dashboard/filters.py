@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from stepladder.models.where import METADATA, ONCE, TIMES, WORDS, WhereError, filter_of
+from stepladder.models.where import METADATA, ONCE, WORDS, WhereError, filter_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Pairs = list[tuple[str, str]]
 
-NAMES = (*WORDS, *TIMES, *ONCE)
+NAMES = (*WORDS, *ONCE)
 LONGEST = 1000
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import RedirectResponse
 
 from stepladder.api.access import Scope
-from stepladder.api.orders import known, submission_key, unless_taken
-from stepladder.api.parts import lacking
+from stepladder.api.problems import lacking
 from stepladder.dashboard.desk import demand, desk_of, form_of, guest_of, job_of
 from stepladder.dashboard.jobpage import values
 from stepladder.dashboard.render import page
-from stepladder.models.records import Retired
 from stepladder.schemas.canonical import content_hash
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.replay import Mode
-from stepladder.services.replays import Wanted
+from stepladder.services.replays import Started, Wanted
 from stepladder.validation.parse import Parsed, parse
 from stepladder.workflows.replay import Refused
 
@@ -50,32 +47,22 @@ async def _run_again(request: Request, job: Job, wanted: Wanted) -> Response:
     body: JsonObject = {"mode": wanted.mode.value, "from_turn": wanted.from_turn, "set": wanted.changes}
     # The page's own id, so that a second click makes no second job, and what was mended meanwhile makes one.
     text = f"{form_of(request).get('key', '')[:64]} {content_hash(body)}"
-    key = submission_key(principal, text, f"page/jobs/{job.id}/replays", body)
-    done = await known(parts, key)
-    if done is None:
-        try:
-            prepared = await parts.replays.prepared(job.id, wanted, principal, datetime.now(UTC))
-        except BadDocumentError as error:
-            raise lacking(f"the workflow of job {job.id}", error) from None
-        if isinstance(prepared, Refused):
-            return await _told(request, job, _mistakes(prepared))
-        if prepared is None:
-            raise LookupError(f"job {job.id} has vanished from the store")
-        await parts.replays.keep(prepared.course, wanted.changes)
-        found = await parts.store.submit_many([prepared.new], key)
-        done = None if isinstance(found, Retired) else unless_taken(found)
-        if done is None:
-            raise LookupError(f"the replay of job {job.id} was not written")
-        if not done.again:
-            await parts.notify(list(done.job_ids))
-    return RedirectResponse(f"/jobs/{done.job_ids[0]}", 303)
+    try:
+        found = await parts.replays.start(job.id, wanted, principal, text)
+    except BadDocumentError as error:
+        raise lacking(error) from None
+    if isinstance(found, Refused):
+        return await _told(request, job, _mistakes(found))
+    if not isinstance(found, Started):
+        raise LookupError(f"job {job.id} has vanished from the store")
+    return RedirectResponse(f"/jobs/{found.job_id}", 303)
 
 
 async def _judged_again(request: Request, job: Job, wanted: Wanted) -> Response:
     try:
         found = await desk_of(request).parts.replays.revalidated(job.id, wanted.changes)
     except BadDocumentError as error:
-        raise lacking(f"the workflow of job {job.id}", error) from None
+        raise lacking(error) from None
     if isinstance(found, Refused):
         return await _told(request, job, _mistakes(found))
     return page(request, "judged.html", job=job, changes=dict(wanted.changes), judged=found or ())

@@ -11,6 +11,7 @@ from stepladder.workflows.machine import AskState
 
 if TYPE_CHECKING:
     from stepladder.lint.schemas import Audit
+    from stepladder.models.records import WorkflowRow
     from stepladder.models.store import Store
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Kit
@@ -31,14 +32,21 @@ class Machines:
         Raises ``BadDocumentError`` where this process lacks a tool or a rule that the document names.
         """
         known = self._compiled.get((name, version, variant))
+        if known is not None:
+            return known
+        row = await self._store.workflow(name, version)
+        if row is None:
+            raise LookupError(f"workflow {name} {version} of a job is not in the store")
+        return await self.of_row(row, variant)
+
+    async def of_row(self, row: WorkflowRow, variant: str | None = None) -> Machine:
+        """The same of a row that was read already."""
+        known = self._compiled.get((row.name, row.version, variant))
         if known is None:
-            row = await self._store.workflow(name, version)
-            if row is None:
-                raise LookupError(f"workflow {name} {version} of a job is not in the store")
             document = row.document if variant is None else await self._store.variant(variant)
             known = compiled(Workflow.model_validate(document), self.kit, audit=None)
             await self._store.keep_schemas(output_schemas(known))
-            self._compiled[name, version, variant] = known
+            self._compiled[row.name, row.version, variant] = known
         return known
 
 

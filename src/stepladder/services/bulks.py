@@ -121,7 +121,7 @@ async def _write(store: Store, replays: Replays, bulk: Bulk, jobs: Sequence[UUID
         if isinstance(prepared, str):
             refused[prepared] += 1
             continue
-        await replays.keep(prepared.course, wanted.changes)
+        await replays.keep(prepared.definition, wanted.changes)
         new = replace(prepared.new, bulk=bulk.id, priority=bulk.priority)
         try:
             written = await store.submit_many([new])

@@ -19,9 +19,8 @@ from stepladder.schemas.actor import Actor
 from stepladder.schemas.experiment import ExperimentHead, ExperimentKind
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.tool import Effect
-from stepladder.services.orders import Order, prepare
 from stepladder.services.replays import Base
-from stepladder.services.submission import retired
+from stepladder.services.submission import new_job, retired
 from stepladder.workflows.machine import AskState, ChildState, ToolState, WaitState
 from stepladder.workflows.replay import Refused
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from stepladder.models.records import SubmissionKey
     from stepladder.models.store import Store
     from stepladder.schemas.jsontypes import Json, JsonObject
-    from stepladder.services.replays import Course, Replays
+    from stepladder.services.replays import Definition, Replays
     from stepladder.workflows.machine import Machine
 
 PRIORITY = -10
@@ -59,7 +58,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    course: Course
+    definition: Definition
     changes: JsonObject
 
 
@@ -108,14 +107,14 @@ async def order_experiment(
             variant = await _variant(replays, head, changes, effects=effects, seed=sample if vary_seeds else None)
             if isinstance(variant, Refused):
                 return variant if variant.field == EFFECTS else replace(variant, field=name)
-            variants[variant.course.variant] = variant
+            variants[variant.definition.variant] = variant
             new = _job(head, variant, value, PRIORITY, head.created_at, actor)
             if isinstance(new, Refused):
                 return replace(new, reason=f"input {sample} {new.reason}")
             said: JsonObject = {**new.created, "arm": name, "sample": sample}
             jobs.append(replace(new, arm=name, sample=sample, created=said))
     for variant in variants.values():
-        await replays.keep(variant.course, variant.changes)
+        await replays.keep(variant.definition, variant.changes)
     await experiments.keep_experiment(store.database, head)
     written = await store.submit_many(jobs, key)
     if isinstance(written, KeyTaken | Retired) or written.again:
@@ -131,13 +130,13 @@ async def start_shadow(store: Store, replays: Replays, head: ExperimentHead) -> 
     False if a shadow runs beside them already. Raises ``BadDocumentError`` as ``order_experiment`` does.
     """
     changes = head.changes[SECOND]
-    course = await replays.course(_base(head), changes)
-    if isinstance(course, Refused):
-        return course
-    if acting := forbidden(course.machine):
+    definition = await replays.definition(_base(head), changes)
+    if isinstance(definition, Refused):
+        return definition
+    if acting := forbidden(definition.machine):
         reason = f"a shadow only reads: {', '.join(acting)} in workflow {head.workflow} cannot run beside live jobs"
         return Refused(reason, "compare it on chosen inputs: POST /v1/experiments with effects", "set")
-    await replays.keep(course, changes)
+    await replays.keep(definition, changes)
     return await experiments.keep_experiment(store.database, head)
 
 
@@ -150,11 +149,11 @@ async def hand_out_shadows(store: Store, replays: Replays, settled_s: float = SE
     for head in await experiments.open_shadows(store.database):
         changes = head.changes[SECOND]
         try:
-            course = await replays.course(_base(head), changes)
+            definition = await replays.definition(_base(head), changes)
         except BadDocumentError:
             continue  # this worker lacks its tools; another one has them
-        if not isinstance(course, Refused) and not forbidden(course.machine):
-            due += await _hand_out(store, head, _Variant(course, changes), settled_s)
+        if not isinstance(definition, Refused) and not forbidden(definition.machine):
+            due += await _hand_out(store, head, _Variant(definition, changes), settled_s)
     return due
 
 
@@ -224,32 +223,32 @@ async def _retired(store: Store, found: Retired) -> Refused:
 async def _variant(
     replays: Replays, head: ExperimentHead, changes: JsonObject, *, effects: bool, seed: int | None
 ) -> _Variant | Refused:
-    course = await replays.course(_base(head), changes)
-    if isinstance(course, Refused):
-        return course
-    acting = [] if effects else effects_of(course.machine)
+    definition = await replays.definition(_base(head), changes)
+    if isinstance(definition, Refused):
+        return definition
+    acting = [] if effects else effects_of(definition.machine)
     if acting:
-        reason = f"every job of workflow {course.machine.name} would run {', '.join(acting)} again"
+        reason = f"every job of workflow {definition.machine.name} would run {', '.join(acting)} again"
         return Refused(reason, "allow effects if that is intended", EFFECTS)
     if seed is None:
-        return _Variant(course, changes)
-    asking = [name for name, state in course.machine.states.items() if isinstance(state, AskState)]
+        return _Variant(definition, changes)
+    asking = [name for name, state in definition.machine.states.items() if isinstance(state, AskState)]
     seeded = {**changes, **{f"states.{name}.sampling.seed": seed for name in asking}}
-    course = await replays.course(_base(head), seeded)
-    return course if isinstance(course, Refused) else _Variant(course, seeded)
+    definition = await replays.definition(_base(head), seeded)
+    return definition if isinstance(definition, Refused) else _Variant(definition, seeded)
 
 
 def _job(
     head: ExperimentHead, variant: _Variant, value: Json, priority: int, now: datetime, actor: Actor
 ) -> NewJob | Refused:
-    machine = variant.course.machine
-    new = prepare(machine, Order(machine.name, value, machine.version, priority), now, actor)
+    machine = variant.definition.machine
+    new = new_job(machine, value, now, actor, priority=priority)
     if not isinstance(new, NewJob):
         places = "; ".join(f"{one.pointer or '/'} {one.reason}" for one in new[:5])
         reason = f"does not fit workflow {machine.name} {machine.version}: {places}"
         return Refused(reason, "fix it; nothing was stored", "inputs")
     created: JsonObject = {"experiment": str(head.id), "set": variant.changes}
-    return replace(new, variant=variant.course.variant, experiment=head.id, created=created)
+    return replace(new, variant=variant.definition.variant, experiment=head.id, created=created)
 
 
 def _base(head: ExperimentHead) -> Base:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stepladder.judge.revalidate import revalidate
 from stepladder.lint.changes import VERSION, recompiled
 from stepladder.models.answers import memories
 from stepladder.models.ids import uuid7
-from stepladder.models.records import NewJob
+from stepladder.models.records import KeyTaken, NewJob, Retired
 from stepladder.runner.machines import output_schemas
 from stepladder.schemas.canonical import exact_hash
 from stepladder.schemas.replay import Mode
+from stepladder.schemas.responses import Misfit
+from stepladder.services.submission import submission_key
 from stepladder.workflows.job import Job
 from stepladder.workflows.replay import Carried, Refused, carry, cut
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from uuid import UUID
 
     from stepladder.judge.revalidate import Rejudged
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json, JsonObject
+    from stepladder.services.submission import Notify
     from stepladder.workflows.machine import Machine
 
 
-MOST_COURSES = 64
+MOST_DEFINITIONS = 64
 """Changed documents that are kept compiled."""
 
 
@@ -50,6 +52,12 @@ class Wanted:
     changes: JsonObject = field(default_factory=dict)
     input: tuple[Json, ...] = ()
 
+    def as_given(self) -> JsonObject:
+        """In the words of the HTTP API, by which a repeated request is recognized."""
+        given: dict[str, Json] = {"mode": self.mode.value, "from_turn": self.from_turn}
+        given |= {"set": self.changes or None, "input": self.input or None}
+        return {name: value for name, value in given.items() if value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -61,8 +69,8 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """By what a replay runs: a machine, and the changed document's hash where no version has it."""
+class Definition:
+    """What a replay runs by: a machine, and the hash of the changed document where it is no published version."""
 
     machine: Machine
     variant: str | None = None
@@ -73,21 +81,37 @@ class Prepared:
     """A new job that can be written. ``misfits`` are outputs taken over that break the schema of their state now."""
 
     new: NewJob
-    course: Course
+    definition: Definition
     from_turn: int
     misfits: tuple[tuple[int, Violation], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The new job; without ``prepared``, an earlier request under the same key wrote it."""
+
+    job_id: UUID
+    prepared: Prepared | None = None
+
+    @property
+    def misfits(self) -> tuple[Misfit, ...]:
+        found = () if self.prepared is None else self.prepared.misfits
+        return tuple(Misfit(turn=turn, pointer=one.pointer, reason=one.reason) for turn, one in found)
 
 
 class Replays:
     """Replays over an opened ``database``. Any method raises ``UnreachableError`` when the connection breaks, and
     ``BadDocumentError`` where this process lacks a tool or a rule that a workflow names.
+
+    ``notify`` announces the jobs that ``start`` writes.
     """
 
-    def __init__(self, database: Database, store: Store, machines: Machines) -> None:
+    def __init__(self, database: Database, store: Store, machines: Machines, notify: Notify = lambda _: None) -> None:
+        self._notify = notify
         self._database = database
         self._store = store
         self._machines = machines
-        self._courses: dict[tuple[str, int, str | None, str], Course] = {}
+        self._definitions: dict[tuple[str, int, str | None, str], Definition] = {}
 
     async def revalidated(
         self, job_id: UUID, changes: JsonObject, machine: Machine | None = None
@@ -97,14 +121,39 @@ class Replays:
         ``machine`` judges in place of the job's own with ``changes``.
         """
         for memory in await memories(self._database, [job_id], answers=True):
-            course = await self.course(memory, changes) if machine is None else Course(machine)
-            if isinstance(course, Refused):
-                return course
-            if course.machine.name != memory.workflow:
-                reason = f"job {job_id} is of workflow {memory.workflow}, and the document of {course.machine.name}"
+            definition = await self.definition(memory, changes) if machine is None else Definition(machine)
+            if isinstance(definition, Refused):
+                return definition
+            if definition.machine.name != memory.workflow:
+                reason = f"job {job_id} is of workflow {memory.workflow}, and the document of {definition.machine.name}"
                 return Refused(reason, "name a document of the same workflow", "set")
-            return await asyncio.to_thread(revalidate, course.machine, memory.job, memory.answers)
+            return await asyncio.to_thread(revalidate, definition.machine, memory.job, memory.answers)
         return None
+
+    async def start(
+        self, job_id: UUID, wanted: Wanted, actor: Actor, key: str | None = None
+    ) -> Started | Refused | KeyTaken | None:
+        """Writes the new job of a resume or a fork, in the name of ``actor``; None if there is no such job.
+
+        The same ``key`` and request again give the same new job, for a day.
+        """
+        named = submission_key(actor, key, f"replays/{job_id}", wanted.as_given())
+        known = None if named is None else await self._store.submitted(named)
+        if known is not None:
+            return known if isinstance(known, KeyTaken) else Started(known.job_ids[0])
+        prepared = await self.prepared(job_id, wanted, actor, datetime.now(UTC))
+        if not isinstance(prepared, Prepared):
+            return prepared
+        await self.keep(prepared.definition, wanted.changes)
+        written = await self._store.submit_many([prepared.new], named)
+        if isinstance(written, Retired):
+            raise LookupError(f"the replay of job {job_id} was not written")
+        if isinstance(written, KeyTaken):
+            return written
+        if written.again:
+            return Started(written.job_ids[0])
+        self._notify(written.job_ids)
+        return Started(written.job_ids[0], prepared)
 
     async def prepared(self, job_id: UUID, wanted: Wanted, actor: Actor, now: datetime) -> Prepared | Refused | None:
         """The new job of a resume or a fork, in the name of ``actor``; None if there is no such job."""
@@ -118,20 +167,20 @@ class Replays:
             name = "set" if wanted.changes else "input"
             return Refused("a resume goes on by the same version, and changes nothing", "use mode fork", name)
         old = await self._machines.get(memory.workflow, memory.version, memory.variant)
-        course = await self.course(memory, wanted.changes)
-        if isinstance(course, Refused):
-            return course
+        definition = await self.definition(memory, wanted.changes)
+        if isinstance(definition, Refused):
+            return definition
         at = cut(memory.job, old, wanted.mode, wanted.from_turn)
         if isinstance(at, Refused):
             return at
-        carried = carry(memory.job, at, course.machine)
+        carried = carry(memory.job, at, definition.machine)
         if isinstance(carried, Refused):
             return carried
-        refused = _input_refused(course.machine, memory.job, wanted, carried)
+        refused = _input_refused(definition.machine, memory.job, wanted, carried)
         if refused is not None:
             return refused
         value = wanted.input[0] if wanted.input else memory.job.input
-        job = _job(memory.job, course.machine, old, value, carried, actor, now)
+        job = _job(memory.job, definition.machine, old, value, carried, actor, now)
         created: dict[str, Json] = {
             "replay_of": str(memory.job.id),
             "mode": wanted.mode.value,
@@ -140,37 +189,37 @@ class Replays:
         }
         new = NewJob(
             job,
-            course.machine.name,
-            course.machine.version,
+            definition.machine.name,
+            definition.machine.version,
             priority=memory.priority,
             metadata=memory.metadata,
             replay_of=memory.job.id,
-            variant=course.variant,
+            variant=definition.variant,
             created=created | ({"input": value} if wanted.input else {}),
         )
-        return Prepared(new, course, at.from_turn, carried.misfits)
+        return Prepared(new, definition, at.from_turn, carried.misfits)
 
-    async def keep(self, course: Course, changes: JsonObject) -> None:
+    async def keep(self, definition: Definition, changes: JsonObject) -> None:
         """Keeps the changed document, so that a job can be written that runs by it."""
-        if course.variant is not None:
-            machine = course.machine
+        if definition.variant is not None:
+            machine = definition.machine
             base = (machine.name, machine.version)
-            await self._store.keep_variant(course.variant, base, machine.document.definition(), changes)
+            await self._store.keep_variant(definition.variant, base, machine.document.definition(), changes)
             await self._store.keep_schemas(output_schemas(machine))
 
-    async def course(self, memory: Memory | Base, changes: JsonObject) -> Course | Refused:
+    async def definition(self, memory: Memory | Base, changes: JsonObject) -> Definition | Refused:
         """The old job's own machine, that of another version, or that of a changed document, compiled once for many."""
         at = (memory.workflow, memory.version, memory.variant, exact_hash(changes))
-        if at not in self._courses:
-            while len(self._courses) >= MOST_COURSES:
-                del self._courses[next(iter(self._courses))]
-            course = await self._course(memory, changes)
-            if isinstance(course, Refused):
-                return course  # the version may be published in a moment
-            self._courses[at] = course
-        return self._courses[at]
+        if at not in self._definitions:
+            while len(self._definitions) >= MOST_DEFINITIONS:
+                del self._definitions[next(iter(self._definitions))]
+            definition = await self._compile(memory, changes)
+            if isinstance(definition, Refused):
+                return definition  # the version may be published in a moment
+            self._definitions[at] = definition
+        return self._definitions[at]
 
-    async def _course(self, memory: Memory | Base, changes: JsonObject) -> Course | Refused:
+    async def _compile(self, memory: Memory | Base, changes: JsonObject) -> Definition | Refused:
         others = {path: value for path, value in changes.items() if path != VERSION}
         version = changes.get(VERSION, memory.version)
         if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**31:
@@ -181,14 +230,14 @@ class Replays:
             reason = f"workflow {memory.workflow} has no version {version}"
             return Refused(reason, "GET /v1/workflows lists the versions", "set")
         if not others:
-            return Course(await self._machines.get(row.name, row.version, variant), variant)
+            return Definition(await self._machines.get(row.name, row.version, variant), variant)
         base = row.document if variant is None else await self._store.variant(variant)
         compiled = await asyncio.to_thread(recompiled, base, others, self._machines.kit)
         if compiled.machine is None:
             count = len(compiled.errors)
             reason = f"the changed document has {count} error" + ("" if count == 1 else "s")
             return Refused(reason, "mend what is set; nothing was stored", "set", compiled.errors)
-        return Course(compiled.machine, None if compiled.machine.hash == row.hash else compiled.machine.hash)
+        return Definition(compiled.machine, None if compiled.machine.hash == row.hash else compiled.machine.hash)
 
 
 def _input_refused(machine: Machine, old: Job, wanted: Wanted, carried: Carried) -> Refused | None:

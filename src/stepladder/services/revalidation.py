@@ -43,7 +43,7 @@ class Revalidation:
         self._replays = replays
         self._by = by
         self._seen = seen
-        self._courses: dict[tuple[str, int, str | None], Machine | str] = {}
+        self._definitions: dict[tuple[str, int, str | None], Machine | str] = {}
 
     async def of(self, wanted: JobFilter, most: int | None = None) -> Drift:
         """Judges the jobs that pass the filter, newest first, up to ``most`` of them.
@@ -70,14 +70,14 @@ class Revalidation:
         if self._by.machine is not None:
             return self._by.machine if self._by.machine.name == memory.workflow else OTHER_WORKFLOW
         at = (memory.workflow, memory.version, memory.variant)
-        if at not in self._courses:
+        if at not in self._definitions:
             try:
-                course = await self._replays.course(memory, self._by.changes or {})
+                definition = await self._replays.definition(memory, self._by.changes or {})
             except BadDocumentError as error:
-                self._courses[at] = error.findings[0].message
+                self._definitions[at] = error.findings[0].message
             else:
-                self._courses[at] = _why(course) if isinstance(course, Refused) else course.machine
-        return self._courses[at]
+                self._definitions[at] = _why(definition) if isinstance(definition, Refused) else definition.machine
+        return self._definitions[at]
 
 
 def _why(refused: Refused) -> str:

@@ -133,7 +133,7 @@ async def start(database_url: str) -> AsyncIterator[Start]:
         async def start(**options: Any) -> Api:
             notified: list[UUID] = []
 
-            async def notify(due: Sequence[UUID]) -> None:
+            def notify(due: Sequence[UUID]) -> None:
                 notified.extend(due)
 
             database = await stack.enter_async_context(Database(database_url, wait_s=2.0))

@@ -147,7 +147,7 @@ async def test_without_keys_this_machine_is_asked_for_by_its_own_names(bill: Api
     [("127.0.0.1", 200), ("127.8.8.8", 200), ("::1", 200), ("::ffff:127.0.0.1", 200), ("192.0.2.7", 403), ("?", 403)],
 )
 async def test_without_keys_only_this_machine_is_answered(database_url: str, client: str, status: int) -> None:
-    async def notify(_: object) -> None: ...
+    def notify(_: object) -> None: ...
 
     async with Database(database_url) as database:
         app = create_app(database, Store(database), Reads(database), KIT, notify)
@@ -157,7 +157,7 @@ async def test_without_keys_only_this_machine_is_answered(database_url: str, cli
 
 
 async def test_without_keys_the_server_listens_to_nobody_else(database_url: str) -> None:
-    async def notify(_: object) -> None: ...
+    def notify(_: object) -> None: ...
 
     database = Database(database_url)
     app = create_app(database, Store(database), Reads(database), KIT, notify)
@@ -167,7 +167,7 @@ async def test_without_keys_the_server_listens_to_nobody_else(database_url: str)
 
 
 async def test_an_address_that_is_taken_is_said(api: Api, database_url: str) -> None:
-    async def notify(_: object) -> None: ...
+    def notify(_: object) -> None: ...
 
     database = Database(database_url)
     app = create_app(database, Store(database), Reads(database), KIT, notify)

@@ -117,7 +117,7 @@ async def test_a_server_that_ends_ends_its_streams_and_its_waits_cleanly(start: 
     await api.publish()
     job = await api.submit()
 
-    async def notify(_: object) -> None: ...
+    def notify(_: object) -> None: ...
 
     app = create_app(Database(api.database_url), api.store, api.reads, KIT, notify)
     async with served(app) as url:

@@ -35,7 +35,7 @@ async def test_it_is_the_same_job_whatever_became_of_it_and_its_workflow(bill: A
     assert (again.status_code, again.json()["id"], again.json()["status"]) == (200, first.json()["id"], "paused")
 
 
-@pytest.mark.parametrize("body", [GOOD | {"priority": 1}, {"workflow": "nobody", "input": {}}, []])
+@pytest.mark.parametrize("body", [GOOD | {"priority": 1}, {"workflow": "nobody", "input": {}}])
 async def test_the_same_key_with_another_body_is_a_problem(bill: Api, body: object) -> None:
     await bill.client.post("/v1/jobs", json=GOOD, headers=KEY)
     before = await bill.counts()

@@ -62,7 +62,7 @@ def test_filters_are_those_of_the_api(shell: Shell, three: list[str], waiting_jo
     [
         (("--cursor", "from elsewhere"), "no job id"),
         (("--cursor", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), "there is no job"),
-        (("--created-after", "yesterday"), "is no time"),
+        (("--created-after", "yesterday"), "a time such as"),
         (("--status", "lost"), "succeeded"),
         (("--limit", "0"), "1"),
     ],

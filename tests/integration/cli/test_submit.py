@@ -53,7 +53,7 @@ def test_the_same_key_gives_the_same_job_and_another_body_is_refused(shell: Shel
     before = shell.counts()
     other = shell.run("submit", "bill", "--input", '{"team": "maps"}', "--idempotency-key", "once")
     assert (other.code, other.out) == (2, "")
-    assert "taken" in other.err
+    assert "was used for another submission" in other.err
     assert shell.counts() == before
 
 
@@ -70,7 +70,7 @@ def test_a_document_is_published_on_the_way(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nothing",), "no workflow nothing is published"),
+        (("nothing",), "there is no workflow nothing"),
         (("bill", *INPUT, "--version", "9"), "it has 1"),
         (("bill",), 'must have the field "team"'),
         (("bill", "--input", "{team: 1}"), "cannot be read as JSON"),

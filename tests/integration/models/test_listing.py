@@ -145,7 +145,7 @@ async def test_a_page_of_a_search_is_bounded_and_its_cursor_goes_on_to_the_end(
     ("where", "said"),
     [
         ({"status": "weird"}, "one of queued"),
-        ({"replay_of": "x"}, "no job id"),
+        ({"replay_of": "x"}, "a job id such as"),
         ({"parent": ["0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"] * 2}, "one value"),
         ({"search": ""}, "1 to 200"),
         ({"search": "x" * (search.LONGEST + 1)}, "1 to 200"),

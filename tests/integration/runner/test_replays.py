@@ -75,7 +75,7 @@ async def prepared(w: Works, job: UUID, mode: Mode, **wanted: Any) -> Prepared |
 async def replay(w: Works, job: UUID, mode: Mode, **wanted: Any) -> UUID:
     found = await prepared(w, job, mode, **wanted)
     assert isinstance(found, Prepared), found
-    await replays(w).keep(found.course, wanted.get("changes", {}))
+    await replays(w).keep(found.definition, wanted.get("changes", {}))
     assert isinstance(await w.store.submit_many([found.new]), Submitted)
     return found.new.job.id
 

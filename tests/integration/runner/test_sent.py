@@ -98,7 +98,7 @@ async def test_a_fork_by_a_changed_document_is_built_by_that_document(works: Ope
     }
     prepared = await replays.prepared(job, Wanted(Mode.FORK, 2, changes), LOCAL, datetime.now(UTC))
     assert isinstance(prepared, Prepared)
-    await replays.keep(prepared.course, changes)
+    await replays.keep(prepared.definition, changes)
     await w.store.submit_many([prepared.new])
     before = await rebuilt(w, job)
     assert (await w.drive(prepared.new.job.id)).status == "succeeded"

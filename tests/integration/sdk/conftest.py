@@ -121,7 +121,7 @@ class ApiThread:
             raise
 
 
-async def _nobody(_: Sequence[UUID]) -> None:
+def _nobody(_: Sequence[UUID]) -> None:
     return None
 
 

@@ -1,4 +1,4 @@
-"""What stands around every route: who asks, what is logged and counted, and that a bug is told as a problem."""
+"""Around every route: authentication, logs, counts, security headers, and a problem for every bug."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("stepladder.api")
 
-NOBODY = Principal("nobody", frozenset())
-QUIET = (*HEALTH, "/metrics")  # asked for every few seconds, and of interest to nobody
+ANONYMOUS = Principal("nobody", frozenset())
+QUIET = (*HEALTH, "/metrics")  # polled every few seconds
 SECURITY = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -33,11 +33,8 @@ SECURITY = {
 }
 
 
-class Shell:
-    """An ASGI application around the API's, which lets nobody in without a principal, and around the dashboard's.
-
-    The dashboard has all paths that are not the API's, and looks after its own logins.
-    """
+class Middleware:
+    """Lets in no request to the API without a principal. The dashboard gets all other paths, and handles its logins."""
 
     def __init__(self, app: ASGIApp, access: Access, metrics: Metrics, dashboard: ASGIApp | None) -> None:
         self._app = app
@@ -60,29 +57,29 @@ class Shell:
                 state["principal"] = self._admit(scope)
                 await self._app(scope, receive, exchange.send)
             except ProblemError as problem:
-                await exchange.refuse(problem, receive)
+                await exchange.answer(problem, receive)
             except Exception:
                 log.exception("request failed")
-                await exchange.refuse(of_bug(exchange.id), receive)
+                await exchange.answer(of_bug(exchange.id), receive)
             finally:
-                self._note(scope, exchange)
+                self._log(scope, exchange)
 
     def _admit(self, scope: Scope) -> Principal:
         if scope["path"] in HEALTH:
-            return NOBODY
+            return ANONYMOUS
         client = scope.get("client")
         return self._access.admit(Headers(scope=scope), None if client is None else client[0])
 
-    def _note(self, scope: Scope, exchange: _Exchange) -> None:
+    def _log(self, scope: Scope, exchange: _Exchange) -> None:
         route = getattr(scope.get("route"), "path", "(none)")
         method = scope["method"] if scope["method"] in METHODS else "(other)"
         self._metrics.answered(method, route, exchange.status)
         principal: Principal | None = scope.get("state", {}).get("principal")
-        say = log.debug if scope["path"] in QUIET else log.info
-        say(
+        write = log.debug if scope["path"] in QUIET else log.info
+        write(
             "request",
             method=scope["method"],
-            path=scope["path"][:LONGEST_PATH],  # without the query, in which people put what is nobody's business
+            path=scope["path"][:LONGEST_PATH],  # without the query, which may hold private data
             status=exchange.status,
             duration_ms=round((time.monotonic() - exchange.began) * 1000, 1),
             principal=None if principal is None else principal.name,
@@ -98,7 +95,7 @@ LONGEST_PATH = 200
 
 
 class _Exchange:
-    """One request and its answer, to which headers are added on the way out."""
+    """One request and its answer, with headers added."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.id = str(uuid7())
@@ -116,7 +113,7 @@ class _Exchange:
             headers["X-Request-Id"] = self.id
         await self._send(message)
 
-    async def refuse(self, problem: ProblemError, receive: Receive) -> None:
-        """Answers with a problem, unless an answer has begun."""
+    async def answer(self, problem: ProblemError, receive: Receive) -> None:
+        """Sends a problem, unless an answer has begun."""
         if not self.status:
             await problem.answer()(self._scope, receive, self.send)
