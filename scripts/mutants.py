@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "stepladder"
 KNOWN = Path(__file__).with_suffix(".json")
 
 _LADDER = ("validation/test_verdicts.py", "validation/test_termination.py", "validation/test_ladder.py")
@@ -39,9 +40,9 @@ _PARSING = ("validation/test_diagnosis.py", "validation/test_parse.py", "validat
 _RETRIES = ("workflows/test_retry.py", "workflows/test_notes.py", "workflows/test_request.py")
 TARGETS = {
     "validation/termination.py": _LADDER,
-    "validation/bodies.py": _LADDER,
+    "validation/completion.py": _LADDER,
     "validation/sse.py": _LADDER,
-    "validation/enginewords.py": _LADDER,
+    "validation/engine_errors.py": _LADDER,
     "validation/ladder.py": _LADDER,
     "validation/parse.py": _PARSING,
     "validation/diagnosis.py": _PARSING,
@@ -84,7 +85,7 @@ def enums() -> dict[str, list[str]]:
     """The closed words that decide: a change puts the next one in their place. Read from the source, not imported."""
     found: dict[str, list[str]] = {}
     for file in ("schemas/outcomes.py", "schemas/job.py"):
-        for node in ast.parse((ROOT / file).read_text()).body:
+        for node in ast.parse((SOURCE / file).read_text()).body:
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "StrEnum" for base in node.bases):
                 found[node.name] = [
                     part.targets[0].id
@@ -99,7 +100,7 @@ def run_tests(file: str, tree: ast.Module, told: int | None = None) -> int:
 
     Into the pipe ``told`` it writes the names of all modules that it has come to import.
     """
-    program = compile(tree, str(ROOT / file), "exec")
+    program = compile(tree, str(SOURCE / file), "exec")
     child = os.fork()
     if child:
         return child
@@ -109,7 +110,7 @@ def run_tests(file: str, tree: ast.Module, told: int | None = None) -> int:
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             name = "stepladder." + file.removesuffix(".py").replace("/", ".")
-            sys.meta_path.insert(0, Stand(name, ROOT / file, program))
+            sys.meta_path.insert(0, Stand(name, SOURCE / file, program))
             tests = [str(path) for test in TARGETS[file] if (path := ROOT / "tests/unit" / test).exists()]
             code = int(pytest.main([*PYTEST, *tests]))
             if told is not None:
@@ -133,7 +134,7 @@ def warm_up(file: str, tree: ast.Module) -> None:
     with open(reading, encoding="utf-8") as pipe:  # noqa: PTH123 -- a descriptor
         names = pipe.read().split("\n")
     if ended(child, block=True) != 0:
-        sys.exit(f"The tests of {file} fail as it is: {' '.join(TARGETS[file])}. Mend them first.")
+        sys.exit(f"The tests of {file} fail as it is: {' '.join(TARGETS[file])}. Fix them first.")
     for name in names:
         if name.partition(".")[0] not in ("", "stepladder", "support", "tests", "conftest", "__main__"):
             with contextlib.suppress(Exception):  # the tests' own modules have names that nobody can import
@@ -142,7 +143,7 @@ def warm_up(file: str, tree: ast.Module) -> None:
 
 def results(file: str, side_by_side: int, wanted: str) -> Iterator[Result]:
     """Every mutant of a file with what became of it."""
-    mutations = Mutations(file, (ROOT / file).read_text(), enums())
+    mutations = Mutations(file, (SOURCE / file).read_text(), enums())
     warm_up(file, mutations.tree)
     began = time.monotonic()
     if ended(run_tests(file, mutations.tree), block=True) != 0:
@@ -178,7 +179,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many to try side by side")
     asked = parser.parse_args(words)
     if unknown := [file for file in asked.files if file not in TARGETS]:
-        parser.error(f"{unknown[0]} is none of {', '.join(TARGETS)}")
+        parser.error(f"{unknown[0]} is not one of {', '.join(TARGETS)}")
     # The same few examples each time: a mutant that chance finds is none that a test finds.
     hypothesis.settings.register_profile("mutants", derandomize=True, max_examples=25, database=None, deadline=None)
     hypothesis.settings.load_profile("mutants")

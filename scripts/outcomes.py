@@ -20,7 +20,7 @@ from stepladder.judge.specimens import Case, Specimens
 from stepladder.schemas.answer import Lost
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome, RungState
 from stepladder.schemas.tool import Kit
-from stepladder.validation.ladder import PRECEDENCE
+from stepladder.validation.ladder import RUNGS as RUNGS_OF
 from stepladder.validation.parse import MAX_BYTES
 from stepladder.workflows.job import Attempt
 from stepladder.workflows.retry import Again, GiveUp, RetryLimits, decide, wants_fresh_connection
@@ -79,6 +79,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ATTEMPTS = 3
 LONGEST = 90
 RUNGS = ("termination", "parse", "schema", "semantic")
+PRECEDENCE = [*(outcome for outcome in Outcome if outcome is not Outcome.VALID), Outcome.VALID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Example:
     def attempt(self) -> Attempt:
         content = self.verdict.completion.content
         hashed = None if content is None else hashlib.sha256(content).hexdigest()
-        budget = self.case.rubric.max_completion_tokens
+        budget = self.case.criteria.max_completion_tokens
         return Attempt(1, 1, budget, content_hash=hashed, verdict=self.verdict)
 
     def decide(self, limits: RetryLimits, *before: Attempt, spent: int = 0) -> Decision:
@@ -114,13 +115,12 @@ def examples() -> list[Example]:
     lacking = causes - shown or set(Outcome) - {outcome for outcome, _ in shown}
     if lacking:
         raise LookupError(f"no example on the page shows {sorted(lacking)}")
-    order = [(step.outcome, cause) for step in PRECEDENCE for cause in CAUSES.get(step.outcome, ())]
+    order = [(outcome, cause) for outcome in PRECEDENCE for cause in CAUSES.get(outcome, ())]
     return sorted(found, key=lambda example: (_rank(example), _cause_rank(example, order)))
 
 
 def _rank(example: Example) -> int:
-    ranks = {step.outcome: rank for rank, step in enumerate(PRECEDENCE)}
-    return ranks.get(example.verdict.outcome, len(ranks))
+    return PRECEDENCE.index(example.verdict.outcome)
 
 
 def _cause_rank(example: Example, order: list[tuple[Outcome, Cause]]) -> int:
@@ -137,9 +137,8 @@ def page() -> str:
 def _precedence() -> Iterator[str]:
     yield "| | outcome | " + " | ".join(RUNGS) + " |"
     yield "|---|---|" + "---|" * len(RUNGS)
-    for nth, step in enumerate(PRECEDENCE, 1):
-        yield f"| {nth} | `{step.outcome}` | {_rungs(step.rungs)} |"
-    yield f"| {len(PRECEDENCE) + 1} | `{Outcome.VALID}` | " + " | ".join([RungState.PASSED] * len(RUNGS)) + " |"
+    for nth, outcome in enumerate(PRECEDENCE, 1):
+        yield f"| {nth} | `{outcome}` | {_rungs(RUNGS_OF[outcome])} |"
     yield ""
 
 

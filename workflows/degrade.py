@@ -1,6 +1,6 @@
-"""What a turn that is given up leaves behind, where its document says ``degrade: true``.
+"""What is kept of a failed turn, if its document says ``degrade: true``.
 
-It goes into the turn's record and nowhere else: the failure takes its way as it would without it, and no edge, rule,
+It goes into the turn's record and nowhere else: the failure is handled as it would be without it, and no edge, rule,
 template, expression, tool or later question ever sees it.
 """
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import AskState
 
 GIVEN_UP = (Failure.ATTEMPTS_EXHAUSTED, Failure.TOKEN_BUDGET, Failure.DEADLINE)
-"""The failures in which a bound was met. Where the engine or the model declined at last, nothing earlier is kept."""
+"""The failures in which a limit was reached. If the engine or the model declined in the end, nothing is kept."""
 TRIES = 8
-"""Answers that are looked at, so that a turn of a hundred attempts holds nobody up."""
+"""Answers that are tried, so that a turn of a hundred attempts does not take long."""
 
 
 def remnant(state: AskState, turn: Turn, failure: Failure) -> Degraded | None:
-    """What can be kept of the answer that climbed highest, of equals the newest; None if nothing can, or may."""
+    """What can be kept of the answer that passed the most rungs, the newest of equals; None if nothing can be kept."""
     if not state.degrade or failure not in GIVEN_UP:
         return None
-    answers = sorted(_answers(turn), key=lambda answer: (_height(answer[1].rungs), answer[0]), reverse=True)
+    answers = sorted(_answers(turn), key=lambda answer: (_passed(answer[1].rungs), answer[0]), reverse=True)
     for ordinal, verdict, content in answers[:TRIES]:
         if (salvaged := salvage(content, state.schema, verdict.outcome)) is not None:
             return Degraded(salvaged.value, (*salvaged.lost, *_unsure(state, verdict)), ordinal, verdict.outcome)
@@ -45,14 +45,14 @@ def _answers(turn: Turn) -> Iterator[tuple[int, Verdict, bytes]]:
             yield attempt.ordinal, verdict, verdict.completion.content
 
 
-def _height(rungs: Rungs) -> int:
+def _passed(rungs: Rungs) -> int:
     return sum(rung is RungState.PASSED for rung in (rungs.termination, rungs.parse, rungs.schema, rungs.semantic))
 
 
 def _unsure(state: AskState, verdict: Verdict) -> Iterator[Loss]:
-    """What is known of the rules: which are broken, or that nobody tried them."""
+    """Which rules are broken, or that they were never evaluated."""
     if verdict.outcome is Outcome.SEMANTIC:
         for error in verdict.errors:
             yield Loss(error.pointer, f"breaks the rule {error.source}: {error.reason}")
     elif state.rules:
-        yield Loss("", f"the turn's rules were never tried on it: {', '.join(rule.id for rule in state.rules)}"[:1000])
+        yield Loss("", f"the turn's rules were never evaluated: {', '.join(rule.id for rule in state.rules)}"[:1000])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepladder.validation.ladder import Rubric, judge
+from stepladder.validation.ladder import Criteria, judge
 from stepladder.workflows.lists import names_in, rules_in
 
 if TYPE_CHECKING:
@@ -22,5 +22,5 @@ def judged(
     TypeError where the machine asks nothing in the turn's state.
     """
     state = machine.ask(turn.state)
-    rubric = Rubric(state.schema, rules_in(job, state), attempt.max_completion_tokens, schema_known_bad)
-    return judge(arrival, rubric, names_in(job, state))
+    criteria = Criteria(state.schema, rules_in(job, state), attempt.max_completion_tokens, schema_known_bad)
+    return judge(arrival, criteria, names_in(job, state))

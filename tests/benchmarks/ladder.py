@@ -20,7 +20,7 @@ from stepladder.lint.compile import compile_workflow
 from stepladder.schemas.answer import Received, Violation
 from stepladder.schemas.outcomes import Outcome
 from stepladder.validation.expressions import Expression, compile_expression
-from stepladder.validation.ladder import Rubric, judge
+from stepladder.validation.ladder import Criteria, judge
 from stepladder.validation.parse import Parsed, parse
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule, broken
@@ -133,13 +133,13 @@ class Bench:
     content: bytes
     body: Received
     events: Received
-    plain: Rubric
-    ruled: Rubric
-    reference: Rubric
-    ruled_reference: Rubric
+    plain: Criteria
+    ruled: Criteria
+    reference: Criteria
+    ruled_reference: Criteria
 
-    def judged(self, arrival: Received, rubric: Rubric) -> Callable[[], object]:
-        return lambda: judge(arrival, rubric, {})
+    def judged(self, arrival: Received, criteria: Criteria) -> Callable[[], object]:
+        return lambda: judge(arrival, criteria, {})
 
     def pieces(self) -> dict[str, Callable[[], object]]:
         parsed = parse(self.content)
@@ -167,10 +167,10 @@ def bench() -> Bench:
         content=content.encode(),
         body=Received(200, whole(content)),
         events=Received(200, streamed(content), streamed=True),
-        plain=Rubric(schema),
-        ruled=Rubric(schema, rules),
-        reference=Rubric(reference),
-        ruled_reference=Rubric(reference, rules),
+        plain=Criteria(schema),
+        ruled=Criteria(schema, rules),
+        reference=Criteria(reference),
+        ruled_reference=Criteria(reference, rules),
     )
 
 
@@ -248,7 +248,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _ladders(case: Bench, rounds: int) -> float:
-    rows: dict[str, tuple[Received, Rubric, Rubric]] = {
+    rows: dict[str, tuple[Received, Criteria, Criteria]] = {
         "four rungs, no rule": (case.body, case.plain, case.reference),
         "four rungs, one CEL rule": (case.body, case.ruled, case.ruled_reference),
         "the same, streamed": (case.events, case.ruled, case.ruled_reference),

@@ -62,7 +62,7 @@ async def test_three_answers_that_were_cut_off_leave_what_was_whole_in_the_last_
     assert turn.degraded.value == {"from": "Ada", "about": "an engine"}
     assert (turn.degraded.attempt, turn.degraded.outcome) == (3, Outcome.TRUNCATION)
     assert [(loss.pointer, loss.reason) for loss in turn.degraded.lost] == [
-        ("", "the answer was cut off here; what is not finished, and all that was to follow, is lost"),
+        ("", "the answer was cut off; everything after the last complete value is lost"),
         ("", 'still breaks the schema: must have the field "pages"'),
     ]
 

@@ -109,8 +109,13 @@ class _Report:
         if self.beyond:
             err.print(f"and {self.beyond:,} more differences")
         without = f"; lines without `expect`: {self.silent:,}" if self.silent else ""
-        err.print(f"{self.differing:,} of {self.compared:,} verdicts are not as expected{without}")
+        err.print(f"{self._summary()}{without}")
         return self.code
+
+    def _summary(self) -> str:
+        if self.differing:
+            return f"{self.differing:,} of {self.compared:,} verdicts differ"
+        return "The only verdict matches" if self.compared == 1 else f"All {self.compared:,} verdicts match"
 
     def _table(self) -> Any:
         from rich.table import Table

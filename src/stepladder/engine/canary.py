@@ -46,4 +46,4 @@ async def answers_known_good(
     exchange = await client.ask(
         known_good_request(model, sampling), request_id=request_id, timeout_s=timeout_s, fresh=True
     )
-    return receive(exchange.arrival).failing is None
+    return receive(exchange.arrival).rejection is None

@@ -15,7 +15,7 @@ from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.finding import Finding
 from stepladder.schemas.outcomes import Cause
 from stepladder.schemas.specimen import Specimen
-from stepladder.validation.ladder import Rubric, judge
+from stepladder.validation.ladder import Criteria, judge
 from stepladder.validation.schema import compile_schema
 from stepladder.validation.semantic import Rule
 from stepladder.workflows.load import mistakes
@@ -47,12 +47,12 @@ class Case:
 
     id: str | int
     arrival: Arrival
-    rubric: Rubric
+    criteria: Criteria
     names: Mapping[str, Json]
     expect: Json
 
     def judge(self) -> Verdict:
-        return judge(self.arrival, self.rubric, self.names)
+        return judge(self.arrival, self.criteria, self.names)
 
 
 class Specimens:
@@ -79,7 +79,7 @@ class Specimens:
             return Case(
                 id=specimen.id,
                 arrival=_arrival(specimen.response),
-                rubric=Rubric(
+                criteria=Criteria(
                     schema=self._schema_of(specimen.schema_),
                     rules=rules,
                     max_completion_tokens=specimen.max_completion_tokens,

@@ -168,13 +168,13 @@ def _prose_after(failure: _Failure) -> int | None:
 def _named(failure: _Failure, offset: int) -> str:
     sign = failure.text[offset]
     plain = {"：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]"}.get(sign, '"')
-    return f"the answer must be JSON with plain ASCII signs; {sign} (U+{ord(sign):04X}) stands where {plain} belongs"
+    return f"the answer must be JSON with ASCII punctuation; use {plain} instead of {sign} (U+{ord(sign):04X})"
 
 
 def _behind(failure: _Failure, _: int) -> str:
     if failure.rest[:1] in ("{", "["):
-        return "the answer must be one JSON document; a second one stands behind it"
-    return "the answer must be one JSON document; text stands behind it"
+        return "the answer must be one JSON document, without a second one after it"
+    return "the answer must be one JSON document, without text after it"
 
 
 def _not_finite(failure: _Failure, offset: int) -> str:
@@ -185,20 +185,20 @@ def _not_finite(failure: _Failure, offset: int) -> str:
 PRECEDENCE: tuple[tuple[Cause, str | Callable[[_Failure, int], str], Callable[[_Failure], int | None]], ...] = (
     (
         Cause.TOOL_CALL_MARKUP,
-        "the answer must be one JSON document; it is written as a tool call, with markup around it",
+        "the answer must be one JSON document, without tool call markup",
         _tool_call_markup,
     ),
     (
         Cause.MARKDOWN_FENCE,
-        "the answer must be one JSON document; a Markdown fence stands around it",
+        "the answer must be one JSON document, without a Markdown fence",
         _markdown_fence,
     ),
     (Cause.QUOTES, _named, _quotes),
-    (Cause.TRAILING_COMMA, "a comma must not stand before a closing bracket", _trailing_comma),
+    (Cause.TRAILING_COMMA, "a comma must not come before a closing bracket", _trailing_comma),
     (Cause.NON_FINITE_NUMBER, _not_finite, _non_finite),
     (
         Cause.PROSE_BEFORE,
-        "the answer must be one JSON document; text stands before it",
+        "the answer must be one JSON document, without text before it",
         _prose_before,
     ),
     (Cause.PROSE_AFTER, _behind, _prose_after),
@@ -210,13 +210,13 @@ document comes first, since it explains everything inside it."""
 def _syntax(failure: _Failure) -> str:
     text, at = failure.text, failure.at
     if text.startswith("\ufeff"):
-        return "the answer must be one JSON document; a byte order mark stands before it"
+        return "the answer must be one JSON document, without a byte order mark before it"
     if at >= len(text.rstrip()) or (failure.here == '"' and _STRING.match(text, at) is None):
-        return "the answer must be one whole JSON document; it ends before the document does"
+        return "the answer must be one complete JSON document; it ends too early"
     if at == failure.start:
-        return "the answer must be one JSON document; there is none in it"
+        return "the answer must be one JSON document; it contains none"
     if failure.here < " " and failure.here != "\x00":
-        return "a control character inside a text must be written as an escape, a line break as \\n"
+        return "a control character inside a string must be escaped, a line break as \\n"
     word = _WORD.match(text, at)
     near = json.dumps(word.group()[:20] if word else failure.here, ensure_ascii=False)
-    return f"the answer must be one JSON document; {near} cannot stand at character {at}"
+    return f"the answer must be one JSON document; {near} is not allowed at character {at}"

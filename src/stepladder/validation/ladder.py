@@ -4,37 +4,53 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.answer import Received, Verdict, Violation
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.validation import termination
 from stepladder.validation.parse import NotJson, Parsed, parse
+from stepladder.validation.rejection import Rejection
 from stepladder.validation.schema import BadSchema
 from stepladder.validation.semantic import Rule, broken
 
 if TYPE_CHECKING:
     from stepladder.schemas.answer import Arrival, Completion
     from stepladder.schemas.jsontypes import Json
-    from stepladder.validation.bodies import Reading
-    from stepladder.validation.failing import Failing
     from stepladder.validation.schema import Schema
 
-_ALL_PASSED = Rungs.climbed(4)
+RUNGS = MappingProxyType(
+    {
+        Outcome.VALID: Rungs.climbed(4),
+        Outcome.TRANSPORT: Rungs(),
+        Outcome.TRUNCATION: Rungs.climbed(0),
+        Outcome.SCHEMA_REJECTED: Rungs(),
+        Outcome.REQUEST_REJECTED: Rungs(),
+        Outcome.REFUSED: Rungs.climbed(0),
+        Outcome.EMPTY: Rungs.climbed(1),
+        Outcome.PARSE_FAILURE: Rungs.climbed(1),
+        Outcome.SCHEMA_VIOLATION: Rungs.climbed(2),
+        Outcome.SEMANTIC: Rungs.climbed(3),
+    }
+)
+"""The state of the four rungs for each outcome."""
+
 _BRACE = re.compile(r"\{")
 _DECODER = json.JSONDecoder()
 _TRIES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Rubric:
+class Criteria:
     """What one answer is judged by.
 
-    A ``BadSchema`` is allowed for, since answers are also judged offline against schemas that no workflow could use:
-    what reaches the schema rung then fails there. ``schema_known_bad`` says that the engine refused this schema while
-    it answered a known-good one.
+    ``schema`` may be a ``BadSchema``, since answers are also judged offline against schemas that no workflow could
+    use: an answer that reaches the schema rung then fails there. ``schema_known_bad`` says that the engine refused
+    this schema while it answered a known-good one.
     """
 
     schema: Schema | BadSchema
@@ -43,115 +59,52 @@ class Rubric:
     schema_known_bad: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """Why an answer stopped at a step. ``cause`` is a word of ``Cause``, a keyword or a rule's id, by outcome."""
-
-    cause: str | None
-    errors: tuple[Violation, ...]
-
-
-@dataclass(slots=True)
-class Climb:
-    """One answer on its way up."""
-
-    reading: Reading
-    rubric: Rubric
-    names: Mapping[str, Json]
-    output: Json = None
-    observed: tuple[Violation, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One row of the precedence. ``passed`` rungs lie below it; None means that no rung is reached at all."""
-
-    outcome: Outcome
-    passed: int | None
-    look: Callable[[Climb], Fall | None]
-
-    @property
-    def rungs(self) -> Rungs:
-        """How the rungs stand when an answer falls here."""
-        return Rungs.climbed(0, fell=False) if self.passed is None else Rungs.climbed(self.passed)
-
-
-def judge(arrival: Arrival, rubric: Rubric, names: Mapping[str, Json]) -> Verdict:
-    """The one verdict on what arrived: the first step of ``PRECEDENCE`` at which it falls, or ``valid``.
+def judge(arrival: Arrival, criteria: Criteria, names: Mapping[str, Json]) -> Verdict:
+    """The verdict on what arrived: the first outcome, in the order of ``Outcome``, that applies; else ``valid``.
 
     ``names`` are the root names that rules read (``input``, ``turns``, ``tools``, ...); ``output`` is added to them.
     Pure, and never raises, whatever the bytes.
     """
-    climb = Climb(termination.receive(arrival, schema_known_bad=rubric.schema_known_bad), rubric, names)
-    retry_after_s = arrival.retry_after_s if isinstance(arrival, Received) else None
-    for step in PRECEDENCE:
-        if (fall := step.look(climb)) is not None:
-            return Verdict(
-                outcome=step.outcome,
-                cause=fall.cause,
-                rungs=step.rungs,
-                errors=fall.errors,
-                observed=climb.observed,
-                completion=climb.reading.completion,
-                retry_after_s=retry_after_s,
-                schema_known_bad=rubric.schema_known_bad,
-            )
-    return Verdict(
-        outcome=Outcome.VALID,
-        rungs=_ALL_PASSED,
-        observed=climb.observed,
-        output=climb.output,
-        completion=climb.reading.completion,
-        retry_after_s=retry_after_s,
-        schema_known_bad=rubric.schema_known_bad,
+    reading = termination.receive(arrival, schema_known_bad=criteria.schema_known_bad)
+    verdict = partial(
+        Verdict,
+        completion=reading.completion,
+        retry_after_s=arrival.retry_after_s if isinstance(arrival, Received) else None,
+        schema_known_bad=criteria.schema_known_bad,
     )
 
+    def rejected(why: Rejection, observed: tuple[Violation, ...] = ()) -> Verdict:
+        return verdict(why.outcome, why.cause, RUNGS[why.outcome], why.errors, observed)
 
-def _fall(failing: Failing | None) -> Fall | None:
-    return None if failing is None else Fall(failing.cause, (Violation("", failing.reason),))
-
-
-def _transport(climb: Climb) -> Fall | None:
-    return _fall(termination.transport(climb.reading))
-
-
-def _truncation(climb: Climb) -> Fall | None:
-    return _fall(termination.truncation(climb.reading, climb.rubric.max_completion_tokens))
-
-
-def _schema_rejected(climb: Climb) -> Fall | None:
-    return _fall(termination.rejected(climb.reading, Outcome.SCHEMA_REJECTED))
-
-
-def _request_rejected(climb: Climb) -> Fall | None:
-    return _fall(termination.rejected(climb.reading, Outcome.REQUEST_REJECTED))
+    if why := termination.check(reading, criteria.max_completion_tokens) or _check_empty(reading.completion):
+        return rejected(why)
+    parsed = parse(reading.completion.content or b"")
+    if isinstance(parsed, NotJson):
+        return rejected(Rejection.of(Outcome.PARSE_FAILURE, parsed.cause, parsed.reason))
+    output = parsed.value
+    if errors := _schema_errors(criteria.schema, output):
+        return rejected(Rejection(Outcome.SCHEMA_VIOLATION, errors[0].source, errors))
+    observed = broken((rule for rule in criteria.rules if rule.severity == "observe"), output, names)
+    if errors := broken((rule for rule in criteria.rules if rule.severity == "reject"), output, names):
+        return rejected(Rejection(Outcome.SEMANTIC, errors[0].source, errors), observed)
+    return verdict(Outcome.VALID, rungs=RUNGS[Outcome.VALID], observed=observed, output=output)
 
 
-def _refused(climb: Climb) -> Fall | None:
-    return _fall(termination.refused(climb.reading))
-
-
-def _empty(climb: Climb) -> Fall | None:
-    completion = climb.reading.completion
+def _check_empty(completion: Completion) -> Rejection | None:
     if completion.content is not None and completion.content.strip():
         return None
-    cause, reason = _why_empty(completion)
-    return Fall(cause, (Violation("", reason),))
-
-
-def _why_empty(completion: Completion) -> tuple[Cause, str]:
+    cause, found = Cause.NO_CONTENT, "it is empty"
     if completion.tool_calls:
-        return Cause.UNEXPECTED_TOOL_CALLS, "the answer must be one JSON document; it called a tool and says nothing"
-    if completion.reasoning is not None and holds_document(completion.reasoning):
-        reason = "the answer must be one JSON document; it is empty, and a document stands in the reasoning"
-        return Cause.CONTENT_IN_REASONING, reason
-    return Cause.NO_CONTENT, "the answer must be one JSON document; it is empty"
+        cause, found = Cause.UNEXPECTED_TOOL_CALLS, "it calls a tool and has no content"
+    elif completion.reasoning is not None and holds_document(completion.reasoning):
+        cause, found = Cause.CONTENT_IN_REASONING, "it is empty, and the reasoning contains a document"
+    return Rejection.of(Outcome.EMPTY, cause, f"the answer must be one JSON document; {found}")
 
 
 def holds_document(text: str) -> bool:
-    """Whether a JSON document stands in a text: the whole of it, or an object with fields somewhere in it.
+    """Whether a text contains a JSON document: as a whole, or as an object with fields somewhere in it.
 
-    Of many braces the first and the last few are tried, so that the time stays linear.
+    Of many braces only the first and the last few are tried, so that the time stays linear.
     """
     match parse(text.encode("utf-8", "surrogatepass")):
         case Parsed(Mapping() | list()):
@@ -168,51 +121,10 @@ def _object_at(text: str, start: int) -> bool:
     return bool(found)
 
 
-def _parse(climb: Climb) -> Fall | None:
-    match parse(climb.reading.completion.content or b""):
-        case Parsed(value):
-            climb.output = value
-            return None
-        case NotJson(cause, reason):
-            return Fall(cause, (Violation("", reason),))
-
-
-def _schema(climb: Climb) -> Fall | None:
-    match climb.rubric.schema:
-        case BadSchema(faults):
-            errors = tuple(
-                Violation(
-                    "",
-                    f"could not be checked: the schema is wrong at {fault.pointer or 'its root'}, which {fault.reason}",
-                    fault.source,
-                )
-                for fault in faults
-            )
-        case schema:
-            errors = schema.violations(climb.output)
-    return Fall(errors[0].source, errors) if errors else None
-
-
-def _semantic(climb: Climb) -> Fall | None:
-    rules = climb.rubric.rules
-    if not rules:
-        return None
-    observing = tuple(rule for rule in rules if rule.severity == "observe")
-    rejecting = tuple(rule for rule in rules if rule.severity == "reject")
-    climb.observed = broken(observing, climb.output, climb.names)
-    errors = broken(rejecting, climb.output, climb.names)
-    return Fall(errors[0].source, errors) if errors else None
-
-
-PRECEDENCE: tuple[Step, ...] = (
-    Step(Outcome.TRANSPORT, None, _transport),
-    Step(Outcome.TRUNCATION, 0, _truncation),
-    Step(Outcome.SCHEMA_REJECTED, None, _schema_rejected),
-    Step(Outcome.REQUEST_REJECTED, None, _request_rejected),
-    Step(Outcome.REFUSED, 0, _refused),
-    Step(Outcome.EMPTY, 1, _empty),
-    Step(Outcome.PARSE_FAILURE, 1, _parse),
-    Step(Outcome.SCHEMA_VIOLATION, 2, _schema),
-    Step(Outcome.SEMANTIC, 3, _semantic),
-)
-"""The precedence of outcomes, written once: an answer has the outcome of the first step at which it falls."""
+def _schema_errors(schema: Schema | BadSchema, output: Json) -> tuple[Violation, ...]:
+    if not isinstance(schema, BadSchema):
+        return schema.violations(output)
+    why = "could not be checked: the schema is wrong at {}, which {}"
+    return tuple(
+        Violation("", why.format(one.pointer or "its root", one.reason), one.source) for one in schema.violations
+    )

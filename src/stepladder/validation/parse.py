@@ -102,7 +102,7 @@ def _carefully(content: bytes, limits: Limits) -> Parsed | NotJson:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        reason = f"the answer must be UTF-8; the bytes at offset {error.start} are no character"
+        reason = f"the answer must be UTF-8; the byte at offset {error.start} is not"
         return NotJson(Cause.BAD_UNICODE, reason, error.start)
     if (deep := _too_deep(text, limits.max_depth)) is not None:
         reason = f"the answer must not nest arrays and objects more than {limits.max_depth} deep"
@@ -121,15 +121,15 @@ def _decode(text: str, limits: Limits) -> Parsed | NotJson:
     if (rest := _skip_space(text, end)) != len(text):
         return NotJson(*diagnose(text, rest, end))
     if (half := _lone_surrogate(text)) is not None:
-        reason = f"the text must hold whole characters; {text[half : half + 6]} is half of one"
+        reason = f"the text contains an unpaired surrogate, {text[half : half + 6]}"
         return NotJson(Cause.BAD_UNICODE, reason, half)
     return Parsed(value)
 
 
 _REASONS = {
-    Cause.DUPLICATE_KEY: "an object must not hold one name twice; {} stands twice",
+    Cause.DUPLICATE_KEY: "an object must not have the same name twice; {} occurs twice",
     Cause.NON_FINITE_NUMBER: "a number must be finite; {} is not JSON",
-    Cause.NUMBER_TOO_LARGE: "a number must not be that large; {} is beyond what can be kept",
+    Cause.NUMBER_TOO_LARGE: "a number must not be that large; {} cannot be stored",
 }
 
 
@@ -172,13 +172,13 @@ def _too_deep(text: str, max_depth: int) -> int | None:
     """
     if text.count("[") + text.count("{") <= max_depth or not text.startswith(("[", "{"), _skip_space(text, 0)):
         return None
-    for start, _, depth in _tokens(text):
+    for start, _, depth in tokens(text):
         if depth > max_depth:
             return start
     return None
 
 
-def _tokens(text: str) -> Iterator[tuple[int, str, int]]:
+def tokens(text: str) -> Iterator[tuple[int, str, int]]:
     """Each token with its start and the depth that it stands at, an opening bracket counting as inside."""
     depth = 0
     for match in _TOKEN.finditer(text):
@@ -193,10 +193,10 @@ def _tokens(text: str) -> Iterator[tuple[int, str, int]]:
 def _find(text: str, refused: _Refused) -> int:
     """The decoder's hooks do not know where they stand; this finds the token that they refused."""
     if refused.cause is not Cause.DUPLICATE_KEY:
-        return next((start for start, token, _ in _tokens(text) if _shown(token) == refused.subject), 0)
+        return next((start for start, token, _ in tokens(text) if _shown(token) == refused.subject), 0)
     names: list[set[str]] = []
     at, last = 0, ""
-    for start, token, _ in _tokens(text):
+    for start, token, _ in tokens(text):
         match token:
             case "{" | "[":
                 names.append(set())

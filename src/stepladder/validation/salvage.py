@@ -1,38 +1,39 @@
-"""What can be kept of an answer that was not accepted, where the document's author asked for that.
+"""What can be kept of an answer that was not accepted, if the document's author asked for that.
 
-Nothing here mends an answer: what comes out is a remnant, with everything said that is lost or unsure about it. It is
-shown to people and programs beside the failure, and the machine never reads it.
+The answer is not repaired: what is kept is a part of it, with everything that is lost or unsure about it. It is shown
+to people and programs beside the failure, and the machine never reads it.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import jiter
+
+from stepladder.schemas.degraded import Loss
 from stepladder.schemas.outcomes import Outcome
-from stepladder.validation.complaints import reason
-from stepladder.validation.fragment import Losses, Origins, Path, Stop, read_fragment
-from stepladder.validation.parse import Parsed, parse
+from stepladder.schemas.pointer import pointer, value_at
+from stepladder.validation.parse import Parsed, parse, tokens
+from stepladder.validation.schema import not_json
+from stepladder.validation.schema_errors import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
-    from stepladder.schemas.answer import Violation
-    from stepladder.schemas.degraded import Loss
     from stepladder.schemas.jsontypes import Json
-    from stepladder.validation.fragment import Fragment
+    from stepladder.schemas.pointer import Path
     from stepladder.validation.schema import Schema
 
 MAX_BYTES = 128 * 1024
-"""Of a larger answer nothing is kept, so that a worker is never busy with it for long: half a second at worst."""
-MAX_WEIGHT = 5_000_000
-"""The same for what is read out of it: of each value the length of its pointer, and ``A_VALUE``."""
-A_VALUE = 100
-DOCUMENTS = 4
-"""Objects and arrays in one answer that are tried, where text stands around them."""
-ROUNDS = 3
-"""Times that the schema is asked again after something was left out."""
+"""Nothing is kept of a larger answer, so that a worker is never busy with it for long."""
+MAX_DOCUMENTS = 4
+"""Objects and arrays that are tried in one answer, if there is text around them."""
+MAX_LOSSES = 100
+MAX_POINTER = 500
 
 SALVAGED: tuple[Outcome, ...] = (
     Outcome.TRUNCATION,
@@ -40,197 +41,187 @@ SALVAGED: tuple[Outcome, ...] = (
     Outcome.SCHEMA_VIOLATION,
     Outcome.SEMANTIC,
 )
-"""Of these outcomes' answers something may be kept. A refusal, an empty answer and a lost connection leave nothing."""
+"""The outcomes whose answers may be salvaged. A refusal, an empty answer and a lost connection leave nothing."""
 
 _OPENING = re.compile(r'[{\[][ \t\n\r]*+(?:["{}\[\]]|-?[0-9]|(?:true|false|null|NaN|-?Infinity)\b)')
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]', re.DOTALL)
-_OF_ITS_MEMBERS = (
+_NUMBER_AT_END = re.compile(r"-?[0-9][-+.0-9eE]*\Z")
+_AFTER_NUMBER = frozenset(" \t\n\r,]}")
+_OF_MEMBERS = frozenset({
     "additionalProperties", "unevaluatedProperties", "propertyNames", "required", "dependentRequired", "minProperties",
     "maxProperties", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
     "unevaluatedItems", "anyOf", "oneOf", "not",
-)  # fmt: skip
-"""Keywords that an object or array breaks by what it holds or lacks: it is no wrong value itself, and is kept."""
+})  # fmt: skip
+"""Keywords that an object or array breaks by what it has or lacks: such an object or array is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What is kept, and all that is lost or unsure; pointers are into the answer as the model wrote it."""
+    """What is kept, and everything that is lost or unsure.
+
+    Pointers are into the answer as the model wrote it; those of errors that remain are into ``value``.
+    """
 
     value: Json
     lost: tuple[Loss, ...]
 
 
-def salvage(content: bytes, schema: Schema, outcome: Outcome) -> Salvaged | None:
-    """What can be kept of the exact ``content`` of an answer that the ladder gave ``outcome``; None if nothing can.
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """An object or array in a text. ``broken_at`` is the path at which it breaks off; None if it is complete."""
 
-    The first document in it of which something is left, closed behind its last whole value where it breaks off,
-    without the members that break the schema. Never raises, and takes time in proportion to the content and to what
-    the schema finds in it. Whether the rules hold is not asked.
+    value: Any
+    start: int
+    end: int
+    repeated: tuple[str, ...] = ()
+    broken_at: Path | None = None
+
+
+def salvage(content: bytes, schema: Schema, outcome: Outcome) -> Salvaged | None:
+    """What can be kept of the exact ``content`` of an answer with this ``outcome``; None if nothing can.
+
+    The first document in it of which something is left, closed after its last complete value if it breaks off, and
+    without the members that break the schema. Rules are not evaluated. Never raises.
     """
     if outcome not in SALVAGED or len(content) > MAX_BYTES:
         return None
+    try:
+        return _salvage(content, schema, outcome)
+    except RecursionError:
+        return None
+
+
+def _salvage(content: bytes, schema: Schema, outcome: Outcome) -> Salvaged | None:
     if isinstance(parsed := parse(content), Parsed):
-        losses = Losses()
-        if outcome is Outcome.TRUNCATION:
-            if isinstance(parsed.value, int | float) and not isinstance(parsed.value, bool):
-                return None  # more digits may have been to come
-            losses.add((), "the answer was cut off; the document is closed, and what was to follow it is not known")
-        return _fitting(parsed.value, schema, losses, Origins())
+        if outcome is not Outcome.TRUNCATION:
+            return _fitting(parsed.value, schema, [])
+        if isinstance(parsed.value, int | float) and not isinstance(parsed.value, bool):
+            return None  # more digits may have been to come
+        return _fitting(parsed.value, schema, [Loss("", "the answer was cut off; what was to follow is lost")])
     text = content.decode("utf-8", "replace")
-    for start, fragment in _documents(text):
-        losses = _around_it(text, start, fragment, outcome)
+    for document in _documents(text):
+        losses = list(_losses_around(text, document, outcome))
         if text.encode() != content:
-            losses.add((), "bytes that are no character stand in it as U+FFFD")
-        losses.take(fragment.losses)
-        if (salvaged := _fitting(fragment.value, schema, losses, fragment.origins)) is not None:
+            losses.append(Loss("", "bytes that are not UTF-8 are replaced by U+FFFD"))
+        if (salvaged := _fitting(document.value, schema, losses)) is not None:
             return salvaged
     return None
 
 
-def _documents(text: str) -> Iterator[tuple[int, Fragment]]:
-    """The objects and arrays in a text, and where each begins. None is looked for inside another."""
+def _documents(text: str) -> Iterator[_Document]:
+    """The objects and arrays in a text, none of them inside another."""
     at: int | None = 0
-    for _ in range(DOCUMENTS):
+    for _ in range(MAX_DOCUMENTS):
         if at is None or (opening := _OPENING.search(text, at)) is None:
             return
-        fragment = read_fragment(text, opening.start())
-        yield opening.start(), fragment
-        at = fragment.end if fragment.stopped is None else _behind(text, opening.start())
+        document = _read(text, opening.start())
+        if document is not None:
+            yield document
+        complete = document is not None and document.broken_at is None
+        at = document.end if document is not None and complete else _closing(text, opening.start())
 
 
-def _behind(text: str, start: int) -> int | None:
-    """Where the brackets that open at ``start`` are all closed again, whatever stands between them."""
-    depth = 0
-    for sign in _BRACKET.finditer(text, start):
-        depth += 1 if sign[0] in "{[" else -1 if sign[0] in "}]" else 0
-        if depth == 0:
-            return sign.end()
-    return None
+def _closing(text: str, start: int) -> int | None:
+    """Where the bracket at ``start`` is closed, whatever is in between."""
+    brackets = ((at, token) for at, token, depth in tokens(text[start:]) if depth == 1)
+    return next((start + at + 1 for at, token in brackets if token in ("]", "}")), None)
 
 
-def _around_it(text: str, start: int, fragment: Fragment, outcome: Outcome) -> Losses:
-    """What is lost before a document, behind it, and where it breaks off."""
-    losses = Losses()
-    if text[:start].strip():
-        losses.add((), f"{_what(text[:start])} before the document is left out")
-    if fragment.stopped is not None:
-        losses.add(fragment.at, _why(fragment.stopped, outcome))
-    else:
-        if text[fragment.end :].strip():
-            losses.add((), f"{_what(text[fragment.end :])} behind the document is left out")
-        if outcome is Outcome.TRUNCATION:
-            losses.add((), "the answer was cut off behind this document; what was to follow is not known")
-    return losses
+def _read(text: str, start: int) -> _Document | None:
+    repeated: list[str] = []
 
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated.extend(name for name, times in Counter(name for name, _ in items).items() if times > 1)
+        return dict(items)
 
-def _what(text: str) -> str:
-    return "the Markdown fence" if text.strip().startswith(("```", "~~~")) else "the text"
-
-
-def _why(stopped: Stop, outcome: Outcome) -> str:
-    match stopped:
-        case Stop.TOO_DEEP:
-            return "nested too deep to be read; from here on the answer is left out"
-        case Stop.ENDED if outcome is Outcome.TRUNCATION:
-            return "the answer was cut off here; what is not finished, and all that was to follow, is lost"
-        case Stop.ENDED:
-            return "the answer ends here, before its document does; what is not finished is lost"
-        case Stop.NO_JSON:
-            return "from here on the answer is no JSON, and is left out"
-
-
-def _fitting(value: Any, schema: Schema, losses: Losses, origins: Origins) -> Salvaged | None:
-    """The value without what breaks the schema, as far as that can be taken out of something."""
-    if _weight(value) > MAX_WEIGHT:
+    try:
+        value, end = json.JSONDecoder(object_pairs_hook=pairs).raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return _read_beginning(text, start, error.pos)
+    except ValueError:  # an integer of thousands of digits
         return None
-    for _ in range(ROUNDS):
-        found = schema.violations(value)
-        wrong = _wrong(value, found)
-        if not wrong:
-            break
-        for path, violation in wrong.items():
-            losses.add(_origin(value, path, origins), f"left out, since it breaks the schema: {violation.reason}")
-        if () in wrong:
-            return None
-        _take_out(value, wrong, origins)
+    return _Document(value, start, end, tuple(repeated))
+
+
+def _read_beginning(text: str, start: int, stop: int) -> _Document | None:
+    """What is JSON between ``start`` and ``stop``, where a decoder gave up, without containers that have just begun."""
+    begun = text[start:stop]
+    if text[stop : stop + 1] not in _AFTER_NUMBER:  # more digits may have been to come
+        begun = _NUMBER_AT_END.sub("", begun)
+    try:
+        value = jiter.from_json(begun.encode(), partial_mode="on", catch_duplicate_keys=True)
+    except ValueError:
+        return None
+    depth = sum((token in ("{", "[")) - (token in ("}", "]")) for _, token, _ in tokens(begun))
+    path: list[str | int] = []
+    inner: Any = value
+    while len(path) < depth - 1 and isinstance(inner, dict | list) and inner:
+        step: Any = len(inner) - 1 if isinstance(inner, list) else list(inner)[-1]
+        path.append(step)
+        inner = inner[step]
+    while path and not value_at(value, path):
+        del value_at(value, path[:-1])[path[-1]]
+        path.pop()
+    return _Document(value, start, stop, broken_at=tuple(path))
+
+
+def _losses_around(text: str, document: _Document, outcome: Outcome) -> Iterator[Loss]:
+    before, after = text[: document.start].strip(), text[document.end :].strip()
+    if before:
+        yield Loss("", f"{_kind_of(before)} before the document is left out")
+    if document.broken_at is not None:
+        cut_off = "the answer was cut off; everything after the last complete value is lost"
+        not_json_on = "the answer stops being JSON; everything after the last complete value is left out"
+        yield _loss(document.broken_at, cut_off if outcome is Outcome.TRUNCATION else not_json_on)
     else:
-        found = schema.violations(value)
-    for violation in found:
-        where = _origin(value, _steps(value, violation.pointer), origins)
-        losses.add(where, f"still breaks the schema: {violation.reason}")
-    nothing = value is None or value in ("", {}, [])
-    return None if nothing and losses.all else Salvaged(value, losses.all)
+        if after:
+            yield Loss("", f"{_kind_of(after)} after the document is left out")
+        if outcome is Outcome.TRUNCATION:
+            yield Loss("", "the answer was cut off after this document; what was to follow is lost")
+    for name in document.repeated:
+        yield Loss("", cut(f"an object has the name {json.dumps(name)} more than once; only the last value is kept"))
 
 
-def _weight(value: Any) -> int:
-    """What it may cost to say of everything in a value that it is wrong: a long name counts for all that is below."""
-    weight, waiting = 0, [(value, 0)]
-    while waiting:
-        holder, length = waiting.pop()
-        weight += A_VALUE + length
-        if isinstance(holder, dict):
-            waiting.extend((item, length + 1 + len(name)) for name, item in holder.items())
-        elif isinstance(holder, list):
-            waiting.extend((item, length + 1 + len(str(n))) for n, item in enumerate(holder))
-    return weight
+def _kind_of(text: str) -> str:
+    return "the Markdown fence" if text.startswith(("```", "~~~")) else "the text"
 
 
-def _wrong(value: Any, found: Iterable[Violation]) -> dict[Path, Violation]:
-    """What has to go, each with the violation that it is for."""
-    wrong: dict[Path, Violation] = {}
-    named: dict[tuple[str, str], dict[str, Path]] = {}
-    for violation in found:
-        path = _steps(value, violation.pointer)
-        at, keyword = _at(value, path), violation.source
-        if not isinstance(at, dict | list) or keyword not in _OF_ITS_MEMBERS:
-            wrong[path] = violation
-        elif isinstance(at, dict) and keyword in ("additionalProperties", "unevaluatedProperties"):
-            # The violation is the object's, and its reason names the member.
-            members = named.setdefault((violation.pointer, keyword), {})
-            if not members:
-                members |= {reason(keyword, name, at): (*path, name) for name in at}
-            if violation.reason in members:
-                wrong[members[violation.reason]] = violation
+def _fitting(value: Any, schema: Schema, losses: list[Loss]) -> Salvaged | None:
+    """``value`` without the members that break the schema."""
+    for error in reversed(list(not_json(value))):  # the inner ones first
+        if not error.path:
+            return None
+        value_at(value, error.path[:-1])[error.path[-1]] = None
+        losses.append(_loss(error.path, f"replaced by null: {error.reason}"))
+    wrong = _wrong_members(value, schema)
+    if () in wrong:
+        return None
+    for path, reason in sorted(wrong.items(), key=lambda item: pointer(item[0])):
+        losses.append(_loss(path, f"left out, since it breaks the schema: {reason}"))
+    # Inner members first, and later items of a list before earlier ones, so that the other paths stay true.
+    for path in sorted(wrong, key=lambda path: (len(path), path[-1] if isinstance(path[-1], int) else 0), reverse=True):
+        del value_at(value, path[:-1])[path[-1]]
+    losses += [
+        Loss(cut(violation.pointer, MAX_POINTER), f"still breaks the schema: {violation.reason}")
+        for violation in schema.violations(value)
+    ]
+    if losses and (value is None or value in ("", [], {})):
+        return None
+    if not isinstance(parse(json.dumps(value).encode()), Parsed):  # too deep, or an integer too large to keep
+        return None
+    more = [Loss("", f"and {len(losses) - MAX_LOSSES} more losses")] if len(losses) > MAX_LOSSES else []
+    return Salvaged(value, (*losses[:MAX_LOSSES], *more))
+
+
+def _wrong_members(value: Any, schema: Schema) -> dict[Path, str]:
+    """The paths of everything that has to be left out, each with the reason."""
+    wrong: dict[Path, str] = {}
+    for error in schema.errors(value):
+        if error.field is not None:
+            wrong[*error.path, error.field] = error.reason
+        elif error.keyword not in _OF_MEMBERS or not isinstance(value_at(value, error.path), dict | list):
+            wrong[error.path] = error.reason
     return wrong
 
 
-def _take_out(value: Any, paths: Mapping[Path, object], origins: Origins) -> None:
-    """Takes out what stands at the paths, the innermost first, so that the others still lead to where they led."""
-    by_holder: dict[Path, set[str | int]] = {}
-    for path in paths:
-        by_holder.setdefault(path[:-1], set()).add(path[-1])
-    for holder_path in sorted(by_holder, key=len, reverse=True):
-        holder, steps = _at(value, holder_path), by_holder[holder_path]
-        if isinstance(holder, list):
-            kept = [n for n in range(len(holder)) if n not in steps]
-            places = origins.of(holder)
-            origins.put(holder, [places[n] for n in kept])
-            holder[:] = [holder[n] for n in kept]
-        else:
-            for step in steps:
-                del holder[step]
-
-
-def _origin(value: Any, path: Path, origins: Origins) -> Path:
-    """The path that led there in the answer, before lists in it lost items."""
-    led: list[str | int] = []
-    for step in path:
-        led.append(origins.of(value)[step] if isinstance(step, int) else step)
-        value = value[step]
-    return tuple(led)
-
-
-def _at(value: Any, path: Path) -> Any:
-    for step in path:
-        value = value[step]
-    return value
-
-
-def _steps(value: Any, pointer: str) -> Path:
-    """The steps of a pointer into ``value``."""
-    path: list[str | int] = []
-    for part in pointer.split("/")[1:]:
-        step = int(part) if isinstance(value, list) else part.replace("~1", "/").replace("~0", "~")
-        path.append(step)
-        value = value[step]
-    return tuple(path)
+def _loss(path: Path, reason: str) -> Loss:
+    return Loss(cut(pointer(path).encode("utf-8", "replace").decode(), MAX_POINTER), reason)

@@ -49,7 +49,7 @@ async def test_a_turn_cut_off_three_times_fails_with_no_output_and_its_remnant_s
         "lost": [
             {
                 "pointer": "",
-                "reason": "the answer was cut off here; what is not finished, and all that was to follow, is lost",
+                "reason": "the answer was cut off; everything after the last complete value is lost",
             },
             {"pointer": "", "reason": 'still breaks the schema: must have the field "age"'},
         ],

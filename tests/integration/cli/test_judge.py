@@ -42,7 +42,7 @@ def judged(shell: Shell, lines: list[str], *words: str, **variables: str | None)
 def test_every_specimen_gets_its_verdict_with_neither_database_nor_engine(shell: Shell) -> None:
     done = shell.run("judge", str(PATH), "--expect", **NOWHERE)
     verdicts = [json.loads(line) for line in done.out.splitlines()]
-    assert (done.code, done.err) == (0, f"0 of {len(SPECIMENS)} verdicts are not as expected\n")
+    assert (done.code, done.err) == (0, f"All {len(SPECIMENS)} verdicts match\n")
     assert [verdict["id"] for verdict in verdicts] == [specimen["id"] for specimen in SPECIMENS]
     for specimen, verdict in zip(SPECIMENS, verdicts, strict=True):
         expect = specimen["expect"]
@@ -96,7 +96,7 @@ def test_a_regression_set_fails_with_each_difference_named(shell: Shell) -> None
         ["2", "wrong", "outcome", '"empty"', '"valid"'],
         ["2", "wrong", "rungs.parse", '"failed"', '"passed"'],
     ]
-    assert done.err.endswith("1 of 2 verdicts are not as expected; lines without `expect`: 1\n")
+    assert done.err.endswith("1 of 2 verdicts differ; lines without `expect`: 1\n")
     assert judged(shell, [right, wrong])[0].code == 0  # nobody asked
 
     done, _ = judged(shell, [right, wrong], "--expect", "--json")

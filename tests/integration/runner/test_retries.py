@@ -38,7 +38,7 @@ FAILED: list[tuple[Line, str | None, int]] = [
     (Answer('{"n": 13}'), "- /n: must be lucky", 512),
     (Answer(f'{{"n": "{SECRET}"}}'), "- /n: must be an integer, not a string", 512),
     (Answer(f'{{"n": 1, "{SECRET}": 1}}'), f'- the answer: must not have the field "{SECRET}"', 512),
-    (Answer(f"{SECRET}!"), "- the answer: the answer must be one JSON document; there is none in it", 512),
+    (Answer(f"{SECRET}!"), "- the answer: the answer must be one JSON document; it contains none", 512),
     (Answer(""), "- the answer: the answer must be one JSON document; it is empty", 512),
     (Answer(f'{{"n": {"7" * 99}', finish_reason="length"), "- the answer repeated itself", 512),
     (Answer(f'{{"n": "{SECRET}', finish_reason="length"), None, 1024),
@@ -71,7 +71,7 @@ async def test_a_retry_is_the_same_request_to_the_byte_but_for_what_it_adds_and_
         note = json.loads(b'"' + added + b'"')
         assert note.startswith(f"\n\nYour last answer was not accepted:\n{line}")
         assert note.count("\n- ") == 1
-    if line is None or SECRET not in line:  # a field that must not be there has to be named
+    if line is None or SECRET not in line:  # a field that must not be present has to be named
         assert SECRET.encode() not in again.raw
     own = {"x-request-id", "content-length"}
     assert {k: v for k, v in again.headers.items() if k not in own} == {

@@ -7,8 +7,8 @@ import pytest
 
 from support.mutations import Mutant, Mutations
 
-ROOT = Path(__file__).parents[3]
-FILES = ["validation/termination.py", "validation/enginewords.py", "validation/bodies.py", "workflows/retry.py"]
+SOURCE = Path(__file__).parents[3] / "src" / "stepladder"
+FILES = ["validation/termination.py", "validation/engine_errors.py", "validation/completion.py", "workflows/retry.py"]
 
 
 def mutants_of(source: str, enums: dict[str, list[str]] | None = None) -> list[str]:
@@ -19,7 +19,7 @@ def mutants_of(source: str, enums: dict[str, list[str]] | None = None) -> list[s
 
 @pytest.mark.parametrize("file", FILES)
 def test_each_mutant_is_one_change_that_compiles_and_is_undone(file: str) -> None:
-    mutations = Mutations(file, (ROOT / file).read_text(), {"Cause": ["BUDGET", "RUNAWAY"]})
+    mutations = Mutations(file, (SOURCE / file).read_text(), {"Cause": ["BUDGET", "RUNAWAY"]})
     original = ast.dump(mutations.tree)
     seen: list[Mutant] = []
     for mutant in mutations:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepladder.validation.backtracking import MAX_CHARACTERS
+from stepladder.validation.costs import MAX_CHARACTERS
 from stepladder.validation.parse import MAX_BYTES, Parsed, parse
 from stepladder.validation.schema import BadSchema, Schema, compile_schema
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from stepladder.schemas.answer import Arrival, Lost, Received, Verdict, Violation
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome, Rungs, RungState
 from stepladder.validation.expressions import Expression, compile_expression
-from stepladder.validation.ladder import PRECEDENCE, Rubric, holds_document, judge
+from stepladder.validation.ladder import RUNGS, Criteria, holds_document, judge
 from stepladder.validation.parse import MAX_BYTES
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule
 from support.specimens import SPECIMENS, streamed
 
 
-def rubric_of(specimen: dict[str, Any]) -> Rubric:
+def criteria_of(specimen: dict[str, Any]) -> Criteria:
     rules = []
     for spec in specimen.get("rules", ()):
         check = compile_expression(spec["check"])
@@ -31,7 +31,7 @@ def rubric_of(specimen: dict[str, Any]) -> Rubric:
                 severity=spec.get("severity", "reject"),
             )
         )
-    return Rubric(
+    return Criteria(
         compile_schema(specimen["schema"]),
         tuple(rules),
         specimen["max_completion_tokens"],
@@ -52,8 +52,8 @@ def in_short(verdict: Verdict) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=[specimen["id"] for specimen in SPECIMENS])
 def test_a_specimen_gets_its_verdict_whole_and_streamed(specimen: dict[str, Any]) -> None:
-    rubric, expect = rubric_of(specimen), specimen["expect"]
-    verdict = judge(arrival_of(specimen["response"]), rubric, {})
+    criteria, expect = criteria_of(specimen), specimen["expect"]
+    verdict = judge(arrival_of(specimen["response"]), criteria, {})
     rungs = [getattr(verdict.rungs, name).value for name in ("termination", "parse", "schema", "semantic")]
     assert (verdict.outcome, verdict.cause, rungs) == (expect["outcome"], expect["cause"], expect["rungs"])
     assert verdict.ok == (verdict.errors == ())
@@ -62,7 +62,7 @@ def test_a_specimen_gets_its_verdict_whole_and_streamed(specimen: dict[str, Any]
     if "output" in expect:
         assert verdict.output == expect["output"]
     if (stream := streamed(specimen["response"])) is not None:
-        assert in_short(judge(Received(200, stream, streamed=True), rubric, {})) == in_short(verdict)
+        assert in_short(judge(Received(200, stream, streamed=True), criteria, {})) == in_short(verdict)
 
 
 def test_the_specimens_show_every_outcome_and_every_cause() -> None:
@@ -72,8 +72,8 @@ def test_the_specimens_show_every_outcome_and_every_cause() -> None:
     assert causes - shown == {(Outcome.PARSE_FAILURE, Cause.TOO_LARGE)}  # a file of a megabyte; see below
 
 
-def test_the_precedence_is_that_of_the_outcomes() -> None:
-    assert [step.outcome for step in PRECEDENCE] == [outcome for outcome in Outcome if outcome is not Outcome.VALID]
+def test_every_outcome_has_its_rungs() -> None:
+    assert list(RUNGS) == list(Outcome)
 
 
 def chat(content: str | None, finish: str = "stop", **more: Any) -> Received:
@@ -87,7 +87,7 @@ def any_schema() -> Schema:
     return schema
 
 
-ANY = Rubric(any_schema())
+ANY = Criteria(any_schema())
 
 
 def test_an_answer_over_the_bound_is_too_large() -> None:
@@ -105,7 +105,7 @@ def test_a_verdict_carries_the_completion_and_what_the_engine_said_beside_it() -
 
 def test_the_output_of_an_answer_that_fell_is_never_handed_on() -> None:
     rule = Rule("never", call=lambda *_, **__: "must be better")
-    verdict = judge(chat("[1]"), Rubric(any_schema(), (rule,)), {})
+    verdict = judge(chat("[1]"), Criteria(any_schema(), (rule,)), {})
     assert (verdict.outcome, verdict.output) == (Outcome.SEMANTIC, None)
 
 
@@ -113,8 +113,8 @@ def test_observed_rules_are_recorded_beside_either_verdict() -> None:
     seen = Rule("seen", call=lambda *_, **__: "must be watched", severity="observe")
     broken = Rule("broken", call=lambda *_, **__: "must be mended")
     observed = (Violation("", "must be watched", "seen"),)
-    passed = judge(chat("1"), Rubric(any_schema(), (seen,)), {})
-    fell = judge(chat("1"), Rubric(any_schema(), (seen, broken)), {})
+    passed = judge(chat("1"), Criteria(any_schema(), (seen,)), {})
+    fell = judge(chat("1"), Criteria(any_schema(), (seen, broken)), {})
     assert (passed.ok, passed.observed) == (True, observed)
     assert (fell.cause, fell.observed, len(fell.errors)) == ("broken", observed, 1)
 
@@ -122,10 +122,10 @@ def test_observed_rules_are_recorded_beside_either_verdict() -> None:
 def test_rules_read_the_machine_s_names_and_the_output() -> None:
     check = compile_expression("output.n == turns.ask.n && input.team == 'a'")
     assert isinstance(check, Expression)
-    rubric = Rubric(any_schema(), (Rule("carried", check=check),))
+    criteria = Criteria(any_schema(), (Rule("carried", check=check),))
     names: dict[str, Any] = {"input": {"team": "a"}, "turns": {"ask": {"n": 1}}, "output": "is overlaid"}
-    assert judge(chat('{"n": 1.0}'), rubric, names).ok
-    assert judge(chat('{"n": 2}'), rubric, names).cause == "carried"
+    assert judge(chat('{"n": 1.0}'), criteria, names).ok
+    assert judge(chat('{"n": 2}'), criteria, names).cause == "carried"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ fragments = st.sampled_from([*FRAGMENTS.split(b"|"), b"\n\n", b"\r\n", b"\xff", 
 def test_whatever_the_bytes_there_is_one_verdict_and_nothing_is_raised(
     body: bytes, status: int, as_stream: bool, known_bad: bool
 ) -> None:
-    verdict = judge(Received(status, body, as_stream), Rubric(any_schema(), schema_known_bad=known_bad), {})
+    verdict = judge(Received(status, body, as_stream), Criteria(any_schema(), schema_known_bad=known_bad), {})
     assert verdict.ok == (verdict.rungs == Rungs(*[RungState.PASSED] * 4))
     assert verdict.cause is None or verdict.cause in CAUSES.get(verdict.outcome, ())
     lost = judge(Lost(Cause.DISCONNECTED, "", body, status, as_stream), ANY, {})

@@ -228,11 +228,11 @@ def test_every_diagnosis_but_syntax_stands_once_in_the_table() -> None:
 
 def test_reasons_say_what_to_do_and_where() -> None:
     reasons = {
-        "```\n1\n```": "the answer must be one JSON document; a Markdown fence stands around it",
-        '{"a"：1}': "the answer must be JSON with plain ASCII signs; ： (U+FF1A) stands where : belongs",
-        '{"a": 1': "the answer must be one whole JSON document; it ends before the document does",
-        '{"a": yes}': 'the answer must be one JSON document; "yes" cannot stand at character 6',
-        '"a\tb"': "a control character inside a text must be written as an escape, a line break as \\n",
+        "```\n1\n```": "the answer must be one JSON document, without a Markdown fence",
+        '{"a"：1}': "the answer must be JSON with ASCII punctuation; use : instead of ： (U+FF1A)",
+        '{"a": 1': "the answer must be one complete JSON document; it ends too early",
+        '{"a": yes}': 'the answer must be one JSON document; "yes" is not allowed at character 6',
+        '"a\tb"': "a control character inside a string must be escaped, a line break as \\n",
     }
     for text, reason in reasons.items():
         result = parse(text.encode())

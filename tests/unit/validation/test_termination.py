@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from stepladder.schemas.answer import Completion, Lost, Received, Usage
 from stepladder.schemas.outcomes import Cause, Outcome
-from stepladder.validation.bodies import _loads
+from stepladder.validation.completion import _loads
 from stepladder.validation.sse import Event, events
-from stepladder.validation.termination import ENDINGS, STOPS, is_runaway, receive, truncation
+from stepladder.validation.termination import ENDINGS, STOPS, check, is_runaway, receive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,16 +88,16 @@ def test_the_responses_api_streams_its_whole_answer_last() -> None:
     assert (reading.completion.finish_reason, reading.completion.usage) == ("max_output_tokens", Usage(5, 9))
     assert receive(stream(*cut)).completion == Completion(content=b'{"a": 1')
     failed = receive(stream(*cut, {"type": "response.failed", "response": {"error": {"message": "lost"}}}))
-    assert failed.failing is not None
-    assert failed.failing.cause is Cause.STREAM_ERROR
+    assert failed.rejection is not None
+    assert failed.rejection.cause is Cause.STREAM_ERROR
 
 
 def test_of_a_lost_answer_the_part_that_came_is_kept() -> None:
     body = b'data: {"choices":[{"index":0,"delta":{"content":"{\\"a\\""}}]}\n\ndata: {"choi'
     reading = receive(Lost(Cause.TIMEOUT, "no byte for 30 s", body, 200, streamed=True))
     assert reading.completion.content == b'{"a"'
-    assert reading.failing is not None
-    assert (reading.failing.cause, reading.failing.reason) == (Cause.TIMEOUT, "no byte for 30 s")
+    assert reading.rejection is not None
+    assert (reading.rejection.cause, reading.rejection.reason) == (Cause.TIMEOUT, "no byte for 30 s")
 
 
 def test_events_are_read_as_the_standard_has_it() -> None:
@@ -155,7 +155,7 @@ def test_tokens_at_the_budget_tell_of_a_cut_that_the_word_hides(
     finish: str, tokens: int | None, outcome: Outcome | None
 ) -> None:
     usage = {} if tokens is None else {"usage": {"prompt_tokens": 1, "completion_tokens": tokens}}
-    found = truncation(receive(whole({"content": "{}"}, finish, **usage)), 100)
+    found = check(receive(whole({"content": "{}"}, finish, **usage)), 100)
     assert (found.outcome if found else None) is outcome
 
 
@@ -203,20 +203,20 @@ def test_of_an_error_the_engine_s_own_words_are_kept_clean_and_short() -> None:
         b"no such model",
     ]
     told = {
-        (failing.reason.replace(";", "") if (failing := receive(Received(404, body)).failing) else "")
+        (rejection.reason.replace(";", "") if (rejection := receive(Received(404, body)).rejection) else "")
         for body in shapes
     }
     assert told == {"no such model"}
-    long = receive(Received(404, b"x" * 100_000)).failing
+    long = receive(Received(404, b"x" * 100_000)).rejection
     assert long is not None
     assert len(long.reason) < 2100
 
 
 @pytest.mark.parametrize("status", [0, 100, 199, 300, 304, 400, 402, 404, 409, 418, 451, 501, 529, 599, 600, 999])
 def test_every_status_has_an_outcome(status: int) -> None:
-    failing = receive(Received(status, b"")).failing
-    assert failing is not None
-    assert failing.outcome in (Outcome.TRANSPORT, Outcome.REQUEST_REJECTED)
+    rejection = receive(Received(status, b"")).rejection
+    assert rejection is not None
+    assert rejection.outcome in (Outcome.TRANSPORT, Outcome.REQUEST_REJECTED)
 
 
 def test_a_count_that_no_request_can_have_is_no_count() -> None:

@@ -11,24 +11,13 @@ from typing import Any
 
 import pytest
 
-from stepladder.schemas.answer import Completion, Lost, Received, Usage, Violation
+from stepladder.schemas.answer import Lost, Received, Usage, Violation
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
 from stepladder.validation import sse
-from stepladder.validation.bodies import Reading
-from stepladder.validation.enginewords import error_in, error_of
-from stepladder.validation.ladder import Rubric, holds_document, judge
+from stepladder.validation.engine_errors import error_in, error_of
+from stepladder.validation.ladder import Criteria, holds_document, judge
 from stepladder.validation.schema import Schema, compile_schema
-from stepladder.validation.termination import (
-    AT_MODEL_LIMIT,
-    ENDINGS,
-    is_runaway,
-    receive,
-    refused,
-    rejected,
-    tells_nothing,
-    transport,
-    truncation,
-)
+from stepladder.validation.termination import AT_MODEL_LIMIT, ENDINGS, check, is_runaway, receive, tells_nothing
 
 Verdict = tuple[str, str | None]
 BUDGET, RUNAWAY, REASONING = ("truncation", "budget"), ("truncation", "runaway"), ("truncation", "reasoning")
@@ -51,8 +40,8 @@ def verdict(
     body: Any, status: int = 200, *, streamed: bool = False, budget: int = 512, known_bad: bool = False
 ) -> Verdict:
     content = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
-    rubric = Rubric(any_schema(), max_completion_tokens=budget, schema_known_bad=known_bad)
-    found = judge(Received(status, content, streamed), rubric, {})
+    criteria = Criteria(any_schema(), max_completion_tokens=budget, schema_known_bad=known_bad)
+    found = judge(Received(status, content, streamed), criteria, {})
     return found.outcome.value, found.cause
 
 
@@ -158,42 +147,38 @@ def test_why_an_answer_was_cut(body: dict[str, Any], expected: Verdict) -> None:
         (chat("length"), "the answer was cut off by the budget"),
         (
             chat("length") | {"usage": {"completion_tokens": 9}},
-            "the answer was cut off after 9 tokens, the budget being 512",
+            "the answer was cut off after 9 tokens, with a budget of 512",
         ),
         (
             chat("length", None) | {"usage": {"completion_tokens": 9}},
-            "the reasoning used the budget up before the answer began: cut off after 9 tokens, the budget being 512",
+            "the reasoning used up the budget before the answer began: cut off after 9 tokens, with a budget of 512",
         ),
         (chat("length", "7" * 60), "the answer repeated itself until it was cut off by the budget"),
         (chat("repetition"), "the engine stopped an answer that repeated itself"),
     ],
 )
 def test_a_truncation_says_what_it_was_cut_by(body: dict[str, Any], reason: str) -> None:
-    failing = truncation(receive(Received(200, json.dumps(body).encode())), 512)
-    assert failing is not None
-    assert (failing.outcome, failing.reason) == (Outcome.TRUNCATION, reason)
+    rejection = check(receive(Received(200, json.dumps(body).encode())), 512)
+    assert rejection is not None
+    assert (rejection.outcome, rejection.reason) == (Outcome.TRUNCATION, reason)
 
 
-def test_each_step_finds_its_own_outcome_and_no_other() -> None:
-    def found(body: dict[str, Any], status: int = 200) -> list[str]:
-        reading = receive(Received(status, json.dumps(body).encode()))
-        steps = [transport(reading), truncation(reading, 512), refused(reading)]
-        steps += [rejected(reading, outcome) for outcome in (Outcome.SCHEMA_REJECTED, Outcome.REQUEST_REJECTED)]
-        return [step.outcome.value for step in steps if step is not None]
+def test_a_completion_is_checked_in_the_order_of_precedence() -> None:
+    def found(body: dict[str, Any], status: int = 200) -> str | None:
+        rejection = check(receive(Received(status, json.dumps(body).encode())), 512)
+        return None if rejection is None else rejection.outcome.value
 
-    assert found(chat("stop")) == []
-    assert found(chat(None)) == ["transport"]
-    assert found(chat("abort")) == ["transport"]
-    assert found(chat("length")) == ["truncation"]
-    assert found(chat("length", None, refusal="no")) == ["truncation", "refused"]
-    assert found(chat("content_filter")) == ["refused"]
-    assert found({"error": {"message": "invalid schema"}}, 400) == ["schema_rejected"]
-    assert found({}, 400) == ["request_rejected"]
+    assert found(chat("stop")) is None
+    assert found(chat(None)) == "transport"
+    assert found(chat("abort")) == "transport"
+    assert found(chat("length")) == "truncation"
+    assert found(chat("length", None, refusal="no")) == "truncation"
+    assert found(chat("stop", None, refusal="no")) == "refused"
+    assert found(chat("content_filter")) == "refused"
+    assert found({"error": {"message": "invalid schema"}}, 400) == "schema_rejected"
+    assert found({}, 400) == "request_rejected"
     # An error beside an answer is what counts, however the answer ended.
-    assert found(chat("length") | {"error": {"message": "", "code": 400}}) == ["request_rejected"]
-    nothing = Reading(Completion())
-    assert truncation(nothing, 0) is None
-    assert refused(nothing) is None
+    assert found(chat("length") | {"error": {"message": "", "code": 400}}) == "request_rejected"
 
 
 def test_a_status_that_is_no_success_holds_no_answer() -> None:
@@ -342,19 +327,19 @@ def test_which_arrivals_tell_nothing_of_the_schema(arrival: Received | Lost, not
     assert tells_nothing(arrival) is nothing
 
 
-def test_a_rubric_knows_nothing_bad_of_a_schema_unless_it_is_told() -> None:
-    rubric = Rubric(any_schema())
-    assert rubric.max_completion_tokens == 512
-    assert judge(Received(500, b""), rubric, {}).outcome is Outcome.TRANSPORT
+def test_the_schema_is_not_known_to_be_bad_by_default() -> None:
+    criteria = Criteria(any_schema())
+    assert criteria.max_completion_tokens == 512
+    assert judge(Received(500, b""), criteria, {}).outcome is Outcome.TRANSPORT
 
 
 def test_a_verdict_that_is_none_too_good_carries_all_that_came() -> None:
     body = json.dumps(chat("stop", "{") | {"model": "m"}).encode()
-    cut = judge(Received(200, body, retry_after_s=2.0), Rubric(any_schema()), {})
+    cut = judge(Received(200, body, retry_after_s=2.0), Criteria(any_schema()), {})
     assert (cut.outcome, cut.completion.content, cut.completion.model) == (Outcome.PARSE_FAILURE, b"{", "m")
     assert cut.retry_after_s == 2.0
     for content, status in (("{", 200), ("", 200), ("{}", 503)):
-        found = judge(Received(status, json.dumps(chat("stop", content)).encode()), Rubric(any_schema()), {})
+        found = judge(Received(status, json.dumps(chat("stop", content)).encode()), Criteria(any_schema()), {})
         assert [error.pointer for error in found.errors] == [""]
         assert isinstance(found.errors[0], Violation)
 
@@ -377,9 +362,9 @@ def test_an_empty_document_is_one_where_nothing_else_stands(text: str, found: bo
 
 def test_a_verdict_says_what_it_was_made_by() -> None:
     for known_bad in (True, False):
-        rubric = Rubric(any_schema(), schema_known_bad=known_bad)
+        criteria = Criteria(any_schema(), schema_known_bad=known_bad)
         for arrival in (Received(500, b""), Received(200, json.dumps(chat("stop")).encode())):
-            assert judge(arrival, rubric, {}).schema_known_bad is known_bad
+            assert judge(arrival, criteria, {}).schema_known_bad is known_bad
 
 
 # Phrases --------------------------------------------------------------------------------------------------------------
@@ -601,9 +586,9 @@ def test_the_words_that_are_kept_of_an_error(body: bytes, message: str) -> None:
 
 
 def test_an_answer_without_a_word_is_told_by_its_status() -> None:
-    failing = receive(Received(404, b"")).failing
-    assert failing is not None
-    assert failing.reason == "the engine answered HTTP 404 and no reason"
+    rejection = receive(Received(404, b"")).rejection
+    assert rejection is not None
+    assert rejection.reason == "the engine answered HTTP 404 without a reason"
 
 
 # Bodies ---------------------------------------------------------------------------------------------------------------
@@ -876,13 +861,13 @@ def test_what_is_counted(usage: Any, counted: Usage | None) -> None:
 def test_a_partial_answer_is_kept_whatever_broke_it() -> None:
     for end in ("data: {\n\n", "data: 7\n\n", 'data: {"error": "lost"}\n\n', "event: error\ndata: lost\n\n"):
         reading = receive(Received(200, events(*STREAM, end=end), streamed=True))
-        assert reading.failing is not None
+        assert reading.rejection is not None
         assert (reading.completion.content, reading.completion.finish_reason) == (b"{}", "stop")
     whole = receive(Received(200, json.dumps(chat("stop") | {"error": "lost"}).encode()))
     assert whole.completion.content == b"{}"
     lost = receive(Lost(Cause.TIMEOUT, "", events(*STREAM[:1], end=""), 200, streamed=True))
     assert lost.completion.content == b"{"
-    assert lost.failing is not None
-    assert (lost.failing.outcome, lost.failing.reason) == (Outcome.TRANSPORT, "no answer arrived: timeout")
+    assert lost.rejection is not None
+    assert (lost.rejection.outcome, lost.rejection.reason) == (Outcome.TRANSPORT, "no answer arrived: timeout")
     page = receive(Lost(Cause.TIMEOUT, "", json.dumps(chat("stop")).encode(), 200))
     assert page.completion.content == b"{}"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stepladder.schemas.answer import Received, Verdict, Violation
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.validation.expressions import Expression, compile_expression
-from stepladder.validation.ladder import Rubric, judge
+from stepladder.validation.ladder import Criteria, judge
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule
 from stepladder.workflows.notes import note_on
@@ -88,7 +88,7 @@ def judged_text(text: str, schema: Any = True, rules: tuple[Rule, ...] = ()) -> 
     compiled = compile_schema(schema)
     assert isinstance(compiled, Schema)
     body = json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
-    return judge(Received(200, body.encode()), Rubric(compiled, rules), {})
+    return judge(Received(200, body.encode()), Criteria(compiled, rules), {})
 
 
 MARK = 987654321.5

@@ -53,11 +53,11 @@ def faults(value: Any) -> list[tuple[str, str]]:
 
 def test_what_may_be_missing_has_the_defaults_of_a_document_and_of_a_job_that_has_only_begun() -> None:
     found = case(line())
-    rubric = found.rubric
+    rubric = found.criteria
     assert (rubric.max_completion_tokens, rubric.schema_known_bad, rubric.rules) == (512, False, ())
     assert found.names == names_of(Job(JOB, JOB, {}, NOW, status=JobStatus.RUNNING))
     nothing = {"rules": None, "max_completion_tokens": None, "schema_known_bad": None, "expect": None}
-    assert case(line(**nothing)).rubric.max_completion_tokens == 512
+    assert case(line(**nothing)).criteria.max_completion_tokens == 512
 
 
 def test_rules_read_the_names_that_the_line_gives() -> None:
@@ -146,7 +146,7 @@ def test_a_schema_and_rules_that_stand_on_many_lines_are_compiled_once_unless_th
         reader = Specimens(KIT)
         cases = [reader.read(json.dumps(line(id=n, **fields)).encode()) for n in range(3)]
         assert all(isinstance(one, Case) for one in cases)
-        rubrics = [one.rubric for one in cases if isinstance(one, Case)]
+        rubrics = [one.criteria for one in cases if isinstance(one, Case)]
         return [len({id(rubric.schema) for rubric in rubrics}), len({id(rubric.rules) for rubric in rubrics})]
 
     rules = [{"id": f"r{n}", "check": "true", "reason": "x" * 1000} for n in range(100)]

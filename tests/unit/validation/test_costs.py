@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from stepladder.validation.costs import MAX_PATHS, MAX_VALUES, alternatives, is_heavy
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.subschemas import Subschemas
-from stepladder.validation.weight import MOST_PATHS, MOST_VALUES, branches, is_heavy
 
 LISTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}
 
@@ -18,7 +18,7 @@ def compiled(schema: dict[str, Any]) -> Schema:
 
 
 def test_of_a_value_that_is_not_heavy_every_fault_is_listed() -> None:
-    assert len(compiled(LISTS).violations({"a": [1] * (MOST_VALUES - 10)})) == MOST_VALUES - 10
+    assert len(compiled(LISTS).violations({"a": [1] * (MAX_VALUES - 10)})) == MAX_VALUES - 10
 
 
 @pytest.mark.parametrize("value", [{"a": [1] * 300_000}, {"n" * 60_000: [1] * 30_000}, {"a": ["x"] * 200_000 + [1]}])
@@ -40,10 +40,10 @@ def test_of_forms_only_that_none_fits() -> None:
     [
         (7, False),
         ("x" * 2_000_000, False),
-        ([0] * (MOST_VALUES - 1), False),
-        ([0] * MOST_VALUES, True),
-        ({"n" * (MOST_PATHS // 10): [0] * 5}, False),
-        ({"n" * (MOST_PATHS // 10): [0] * 20}, True),
+        ([0] * (MAX_VALUES - 1), False),
+        ([0] * MAX_VALUES, True),
+        ({"n" * (MAX_PATHS // 10): [0] * 5}, False),
+        ({"n" * (MAX_PATHS // 10): [0] * 20}, True),
     ],
 )
 def test_values_and_the_paths_to_them_weigh(value: object, heavy: bool) -> None:
@@ -51,6 +51,6 @@ def test_values_and_the_paths_to_them_weigh(value: object, heavy: bool) -> None:
 
 
 def test_a_schema_offers_forms_wherever_they_stand() -> None:
-    assert branches(Subschemas(LISTS)) is None
-    assert branches(Subschemas({"$defs": {"a": {"anyOf": [True]}}, "$ref": "#/$defs/a"})) == "anyOf"
-    assert branches(Subschemas({"properties": {"anyOf": {"type": "string"}}})) is None
+    assert alternatives(Subschemas(LISTS)) is None
+    assert alternatives(Subschemas({"$defs": {"a": {"anyOf": [True]}}, "$ref": "#/$defs/a"})) == "anyOf"
+    assert alternatives(Subschemas({"properties": {"anyOf": {"type": "string"}}})) is None

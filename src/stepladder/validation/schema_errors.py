@@ -1,12 +1,13 @@
-"""A validator's errors as violations: where, by which keyword, and in words that a model can act on.
+"""A validator's errors in terms that a model can act on: where, which keyword, and what must be so.
 
-They name fields, and quote no value: a retry tells them to the model, which is not to be shown its failed answer.
+They name fields and quote no values: a retry note repeats them, and must not show the model its failed answer.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jsonschema_rs import ValidationErrorKind as Kind
@@ -17,6 +18,8 @@ from stepladder.validation.subschemas import MAPS
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
+
+    from stepladder.schemas.pointer import Path
 
 MAX_SHOWN = 60
 """Characters of a value in a reason."""
@@ -48,9 +51,8 @@ _EXAMPLES = {
 
 
 def shown(value: Any, limit: int = MAX_SHOWN) -> str:
-    """A value as JSON, or a text as it is, cut to ``limit`` characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    """A value as JSON, cut to ``limit`` characters."""
+    return cut(json.dumps(value, ensure_ascii=False, default=str), limit)
 
 
 def cut(text: str, limit: int = MAX_REASON) -> str:
@@ -58,44 +60,57 @@ def cut(text: str, limit: int = MAX_REASON) -> str:
 
 
 def reason(keyword: str, limit: Any, value: Any) -> str:
-    """What the value must be, given the keyword that it breaks and what stands beside that keyword in the schema."""
-    words = _WORDS.get(keyword)
-    return cut(words(limit, value)) if words else f"must satisfy {keyword}"
+    """What a value must be that breaks ``keyword``, whose value in the schema is ``limit``."""
+    describe = _REASONS.get(keyword)
+    return cut(describe(limit, value)) if describe else f"must satisfy {keyword}"
 
 
-def complaints(errors: Iterable[ValidationError], whole: Any) -> set[Violation]:
-    """The violations behind a validator's errors about ``whole``. The same fault found twice (by ``allOf``) is one."""
-    return {violation for error in errors for violation in _complain(error, whole)}
+@dataclass(frozen=True, slots=True)
+class SchemaError:
+    """One error of a value. ``field``, if given, is the one in the object at ``path`` that must not be present."""
+
+    path: Path
+    keyword: str
+    reason: str
+    field: str | None = None
+
+    @property
+    def violation(self) -> Violation:
+        return Violation(pointer(self.path), self.reason, self.keyword)
 
 
-def _complain(error: ValidationError, whole: Any) -> Iterator[Violation]:
-    path = _path(error, whole)
-    kind, value, at, keyword = error.kind, error.instance, pointer(path), _keyword(error)
+def schema_errors(errors: Iterable[ValidationError], whole: Any) -> set[SchemaError]:
+    """A validator's errors about ``whole``. An error that is found twice (by ``allOf``) counts once."""
+    return {found for error in errors for found in _described(error, whole)}
+
+
+def _described(error: ValidationError, whole: Any) -> Iterator[SchemaError]:
+    kind, value, path, keyword = error.kind, error.instance, _path(error, whole), _keyword(error)
     match kind:
         case Kind.AnyOf(context) | Kind.OneOfNotValid(context):
             if (meant := _meant(error, context)) is not None:
-                yield from complaints(meant, whole)
+                yield from schema_errors(meant, whole)
             else:
-                yield Violation(at, _no_form(error, context, whole), keyword)
+                yield SchemaError(path, keyword, _no_form(error, context, whole))
         case Kind.AdditionalProperties(unexpected) | Kind.UnevaluatedProperties(unexpected):
-            yield from (Violation(at, reason(keyword, name, value), keyword) for name in unexpected)
+            yield from (SchemaError(path, keyword, reason(keyword, name, value), name) for name in unexpected)
         case Kind.FalseSchema() if keyword == "additionalProperties":
-            # Where no other keyword names a field, the library tells the first value and not its name: all are wrong.
+            # If the schema names no fields, the library reports the first value without its name: all are wrong.
             names = value_at(whole, path)
-            yield from (Violation(at, reason(keyword, name, value), keyword) for name in names)
+            yield from (SchemaError(path, keyword, reason(keyword, name, value), name) for name in names)
         case Kind.PropertyNames(inner):
             why = reason(_keyword(inner), _limit(inner.kind), inner.instance)
-            yield Violation(at, f"must not name a field {shown(inner.instance)}: a name {why}", keyword)
+            yield SchemaError(path, keyword, f"must not name a field {shown(inner.instance)}: a name {why}")
         case Kind.FalseSchema():
-            yield Violation(at, "must not be there", keyword)
+            yield SchemaError(path, keyword, "must not be present")
         case Kind.BacktrackLimitExceeded() | Kind.RegexEngineFailure():
-            yield Violation(at, "could not be checked: the pattern takes too long on this text", keyword)
-        case _:  # the library's own words would quote the answer
-            yield Violation(at, reason(keyword, _limit(kind), value), keyword)
+            yield SchemaError(path, keyword, "could not be checked: the pattern takes too long on this text")
+        case _:  # the library's own messages would quote the answer
+            yield SchemaError(path, keyword, reason(keyword, _limit(kind), value))
 
 
 def _keyword(error: ValidationError) -> str:
-    """The word in the schema that was broken. The library knows some by their kind, ``maxContains`` as ``contains``."""
+    """The keyword in the schema. The library reports some under another, ``maxContains`` as ``contains``."""
     path = error.evaluation_path
     last = path[-1] if path else ""
     if last in ("dependentRequired", "minContains", "maxContains"):
@@ -110,23 +125,13 @@ def _keyword(error: ValidationError) -> str:
 
 
 def _limit(kind: Kind) -> Any:
-    """What the schema asks for, by whatever name the library keeps it."""
-    match kind:
-        case Kind.Type(limit) | Kind.Enum(limit) | Kind.Constant(limit) | Kind.Required(limit) | Kind.Not(limit):
-            return limit
-        case Kind.Pattern(limit) | Kind.Format(limit) | Kind.MultipleOf(limit) | Kind.UnevaluatedItems(limit):
-            return limit
-        case Kind.Minimum(limit) | Kind.Maximum(limit) | Kind.ExclusiveMinimum(limit) | Kind.ExclusiveMaximum(limit):
-            return limit
-        case Kind.MinLength(limit) | Kind.MaxLength(limit) | Kind.MinItems(limit) | Kind.MaxItems(limit):
-            return limit
-        case Kind.MinProperties(limit) | Kind.MaxProperties(limit):
-            return limit
-    return None
+    """What the schema asks for, whatever the library calls it."""
+    names: tuple[str, ...] = getattr(kind, "__match_args__", ())
+    return getattr(kind, names[0]) if names else None
 
 
-def _path(error: ValidationError, whole: Any) -> list[str | int]:
-    """Where in ``whole`` the error is. The library takes a name that is a number for one: 7 for the field "07"."""
+def _path(error: ValidationError, whole: Any) -> Path:
+    """Where in ``whole`` the error is. The library reports a name of digits as an index: 7 for the field "07"."""
     path: list[str | int] = []
     for step in error.instance_path:
         named = step
@@ -134,11 +139,11 @@ def _path(error: ValidationError, whole: Any) -> list[str | int]:
             named = next((name for name in whole if (name.removeprefix("+").lstrip("0") or "0") == named), named)
         path.append(named)
         whole = whole[named]
-    return path
+    return tuple(path)
 
 
 def _meant(error: ValidationError, branches: list[list[ValidationError]]) -> list[ValidationError] | None:
-    """The errors of the branch whose ``action`` the value names, where exactly one does and the others decline it."""
+    """The errors of the one branch that has the value's ``action``; None if there is not exactly one."""
     at = error.instance_path
     near = [branch for branch in branches if not _declines(branch, at)]
     by_action = any(_action_words(branch, at) for branch in branches if branch not in near)
@@ -160,7 +165,7 @@ def _declines(branch: list[ValidationError], at: Sequence[str | int]) -> bool:
 
 
 def _action_words(branch: list[ValidationError], at: Sequence[str | int]) -> list[Any]:
-    """The actions that a branch would have taken, if it declined the value's own."""
+    """The actions that a branch allows, if it does not allow the value's own."""
     words: list[Any] = []
     for error in branch:
         match error.kind:
@@ -174,31 +179,27 @@ def _action_words(branch: list[ValidationError], at: Sequence[str | int]) -> lis
 
 
 def _no_form(error: ValidationError, branches: list[list[ValidationError]], whole: Any) -> str:
-    """Why none of the allowed forms fits, told by the forms that come near."""
+    """Why none of the allowed forms fits, described by the forms that come close."""
     at = error.instance_path
     words = [word for branch in branches for word in _action_words(branch, at)]
     near = [branch for branch in branches if not _declines(branch, at)]
     if words and not near:
         return cut(f'the field "action" must be one of {_listed(words)}')
     where = pointer(_path(error, whole))
-    forms = list(dict.fromkeys(_told(branch, where, whole) for branch in near or branches))
+    forms = list(dict.fromkeys(_form(branch, where, whole) for branch in near or branches))
     if len(forms) == 1:
         return cut(forms[0])
     return cut(f"must fit one of {len(forms)} allowed forms: " + "; or ".join(forms))
 
 
-def _told(branch: list[ValidationError], at: str, whole: Any) -> str:
-    found = sorted(complaints(branch, whole), key=lambda violation: (violation.pointer, violation.source))
-    told = [
-        f"{violation.pointer[len(at) :]} {violation.reason}" if violation.pointer != at else violation.reason
-        for violation in found
-    ]
-    return " and ".join(told[:3])
+def _form(branch: list[ValidationError], at: str, whole: Any) -> str:
+    found = sorted({one.violation for one in schema_errors(branch, whole)}, key=lambda one: (one.pointer, one.source))
+    return " and ".join(f"{one.pointer[len(at) :]} {one.reason}".strip() for one in found[:3])
 
 
 def _listed(options: Sequence[Any]) -> str:
-    told = ", ".join(shown(option) for option in options[:MAX_LISTED])
-    return told if len(options) <= MAX_LISTED else f"{told}, … ({len(options)} in all)"
+    first = ", ".join(shown(option) for option in options[:MAX_LISTED])
+    return first if len(options) <= MAX_LISTED else f"{first}, … ({len(options)} in all)"
 
 
 def _kind_of(value: Any) -> str:
@@ -232,18 +233,17 @@ def _format(limit: Any, _: Any) -> str:
 
 
 def _count(bound: str, noun: str) -> Callable[[Any, Any], str]:
-    def words(limit: Any, value: Any) -> str:
-        plural = noun if limit == 1 else ("entries" if noun == "entry" else noun + "s")
-        return f"must have {bound} {limit} {plural}, and has {len(value)}"
+    def describe(limit: Any, value: Any) -> str:
+        return f"must have {bound} {limit} {noun}{'' if limit == 1 else 's'}, and has {len(value)}"
 
-    return words
+    return describe
 
 
 def _one_of(limit: Any, _: Any) -> str:
     return f"must be {shown(limit[0])}" if len(limit) == 1 else f"must be one of {_listed(limit)}"
 
 
-_WORDS: dict[str, Callable[[Any, Any], str]] = {
+_REASONS: dict[str, Callable[[Any, Any], str]] = {
     "type": _type,
     "enum": _one_of,
     "const": lambda limit, _: f"must be {shown(limit)}",
@@ -262,7 +262,7 @@ _WORDS: dict[str, Callable[[Any, Any], str]] = {
     "format": _format,
     "uniqueItems": lambda *_: "must not have the same item twice",
     "required": lambda name, _: f"must have the field {shown(name)}",
-    "dependentRequired": lambda name, _: f"must have the field {shown(name)} too, beside the fields that are there",
+    "dependentRequired": lambda name, _: f"must have the field {shown(name)} too, beside the fields that it has",
     "additionalProperties": lambda name, _: f"must not have the field {shown(name)}",
     "unevaluatedProperties": lambda name, _: f"must not have the field {shown(name)}",
     "unevaluatedItems": lambda *_: "must not have that many items",

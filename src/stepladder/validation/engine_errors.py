@@ -1,4 +1,4 @@
-"""What an engine says when it does not answer: the error inside a body, and what its status and words mean."""
+"""Errors of engines: the error inside a body, and what its status and message mean."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepladder.schemas.outcomes import Cause, Outcome
-from stepladder.validation.failing import Failing
+from stepladder.validation.rejection import Rejection
 from stepladder.validation.sse import events, looks_like_events
 
 MAX_MESSAGE = 2000
 """Characters of an engine's message that are kept; some quote the whole request."""
 
-# The words of xgrammar, guidance, outlines and lm-format-enforcer behind vLLM, of llama.cpp and of SGLang. A refusal
-# that is about something else may name a backend too, so a backend's name alone says nothing.
+# Messages of xgrammar, guidance, outlines and lm-format-enforcer behind vLLM, of llama.cpp and of SGLang. An error
+# about something else may name a backend too, so a backend's name alone proves nothing.
 _SCHEMA_REFUSED = re.compile(
     r"""features?\ not\ supported\ by
     |failed\ to\ (?:transform|convert|compile|parse|build|generate|initiali[sz]e)\b[^.]{0,60}\b(?:grammar|schema|regex)
@@ -51,7 +51,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]+")
 
 @dataclass(frozen=True, slots=True)
 class EngineError:
-    """The engine's own words. ``code`` is a status that stands inside the body, which may differ from HTTP's."""
+    """The engine's own message. ``code`` is a status inside the body, which may differ from HTTP's."""
 
     message: str
     kind: str = ""
@@ -59,7 +59,7 @@ class EngineError:
 
 
 def error_in(value: Any) -> EngineError | None:
-    """The error that a parsed body holds in place of an answer or beside it, in any of the usual shapes."""
+    """The error that a parsed body holds instead of an answer or beside it, in any of the usual shapes."""
     if not isinstance(value, dict):
         return None
     found = value.get("error")
@@ -75,7 +75,7 @@ def error_in(value: Any) -> EngineError | None:
 
 
 def error_of(body: bytes) -> EngineError:
-    """What the body of an answer with an error status says, be it JSON, an event or a proxy's page."""
+    """The error in the body of a response with an error status, be it JSON, an event or a proxy's page."""
     parts = [event.data for event in events(body)] if looks_like_events(body) else [body]
     try:
         value = json.loads(parts[0]) if parts else None
@@ -88,19 +88,19 @@ def error_of(body: bytes) -> EngineError:
         return EngineError(_clean(body.decode("utf-8", "replace")))
 
 
-def refusal(status: int, error: EngineError, *, schema_known_bad: bool) -> Failing:
+def rejection_of(status: int, error: EngineError, *, schema_known_bad: bool) -> Rejection:
     """What an error status means.
 
-    ``schema_known_bad``: the engine refused this schema while it answered a known-good one. Some engines give the same
-    wordless 500 for a refused schema and for a fault of their own, and this alone tells them apart.
+    ``schema_known_bad``: the engine refused this schema while it answered a known-good one. Some engines send the same
+    500 without a message for a refused schema and for an error of their own, and only this tells them apart.
     """
     too_long = _TOO_LONG.search(f"{error.message} {error.kind}") is not None
-    told = status != 500 and not too_long  # a 500 with words of its own is a fault of the engine
+    not_internal = status != 500 and not too_long  # a 500 with a message is an error of the engine's own
     refuses_schema = _SCHEMA_REFUSED.search(error.message) is not None or (
-        schema_known_bad and (told or _WORDLESS.fullmatch(error.message) is not None)
+        schema_known_bad and (not_internal or _WORDLESS.fullmatch(error.message) is not None)
     )
     outcome, cause = _meaning(status, refuses_schema=refuses_schema, too_long=too_long)
-    return Failing(outcome, cause, error.message or f"the engine answered HTTP {status} and no reason")
+    return Rejection.of(outcome, cause, error.message or f"the engine answered HTTP {status} without a reason")
 
 
 def _meaning(status: int, *, refuses_schema: bool, too_long: bool) -> tuple[Outcome, Cause | None]:

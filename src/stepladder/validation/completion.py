@@ -1,7 +1,7 @@
-"""Bodies of answered requests, whole or streamed, of three APIs, read into one ``Completion``.
+"""Response bodies of three APIs, whole or streamed, read into one ``Completion``.
 
-Chat Completions, Responses and Anthropic's Messages differ in shape and vocabulary. The shape is told by the body
-itself; the words that end an answer are kept as they are and given their meaning in ``termination``.
+Chat Completions, Responses and Anthropic's Messages differ in shape and vocabulary. The body itself shows its shape;
+finish reasons are kept as they are, and ``termination`` interprets them.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import jiter
 
 from stepladder.schemas.answer import Completion, Usage
 from stepladder.schemas.outcomes import Cause, Outcome
-from stepladder.validation.enginewords import error_in, error_of, refusal
-from stepladder.validation.failing import Failing
+from stepladder.validation.engine_errors import error_in, error_of, rejection_of
+from stepladder.validation.rejection import Rejection
 from stepladder.validation.sse import events, looks_like_events
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read, and, where that is no answer, why. A partial completion is kept."""
+    """What could be read, and, if that is not an answer, why. A partial completion is kept."""
 
     completion: Completion = field(default_factory=Completion)
-    failing: Failing | None = None
+    rejection: Rejection | None = None
 
 
 def read_body(body: bytes, *, streamed: bool) -> Reading:
-    """Read the body of a request that was answered with success. Never raises."""
+    """Reads the body of a successful response. Never raises."""
     try:
         if body.startswith(b"{") or not (streamed or looks_like_events(body)):
             return _whole(body)
@@ -41,18 +41,18 @@ def read_body(body: bytes, *, streamed: bool) -> Reading:
 def _whole(body: bytes) -> Reading:
     try:
         value = _loads(body)
-    except ValueError as fault:
-        return _malformed(f"the body is not JSON, or was cut: {fault}")
+    except ValueError as problem:
+        return _malformed(f"the body is not JSON, or is incomplete: {problem}")
     if not isinstance(value, dict):
-        return _malformed("the body is JSON and no object")
+        return _malformed("the body is JSON, but not an object")
     draft = _Draft()
     understood = draft.take_whole(value)
     if (error := error_in(value)) is not None:
         if error.code is None:
-            reason = f"the engine answered with success, and the body is an error: {error.message}"
-            return Reading(draft.completion(), Failing(Outcome.TRANSPORT, Cause.MALFORMED_BODY, reason))
-        return Reading(draft.completion(), refusal(error.code, error, schema_known_bad=False))
-    return Reading(draft.completion()) if understood else _malformed("the body holds no completion")
+            reason = f"the engine reported success, but the body is an error: {error.message}"
+            return Reading(draft.completion(), Rejection.of(Outcome.TRANSPORT, Cause.MALFORMED_BODY, reason))
+        return Reading(draft.completion(), rejection_of(error.code, error, schema_known_bad=False))
+    return Reading(draft.completion()) if understood else _malformed("the body contains no completion")
 
 
 def _stream(body: bytes) -> Reading:
@@ -67,9 +67,9 @@ def _stream(body: bytes) -> Reading:
         except ValueError:
             if event.cut:
                 break
-            return _malformed("the stream holds an event that is not JSON", draft)
+            return _malformed("the stream contains an event that is not JSON", draft)
         if not isinstance(chunk, dict):
-            return _malformed("the stream holds an event that is no object", draft)
+            return _malformed("the stream contains an event that is not an object", draft)
         error = error_in(chunk) or ("response" in chunk and error_in(chunk["response"])) or None
         if error is not None:
             return _stream_error(draft, error.message)
@@ -78,9 +78,9 @@ def _stream(body: bytes) -> Reading:
 
 
 def _loads(data: bytes) -> Any:
-    """``json.loads``, which has the last word on all that the faster reader does not take.
+    """Like ``json.loads``, which decides about everything that the faster ``jiter`` does not accept.
 
-    What both take they read alike: of a name that stands twice the last, of 1e400 infinity.
+    What both accept they read alike: the last of two values with one name, and 1e400 as infinity.
     """
     try:
         return jiter.from_json(data, allow_inf_nan=False, cache_mode="keys")
@@ -90,16 +90,16 @@ def _loads(data: bytes) -> Any:
 
 def _malformed(reason: str, draft: _Draft | None = None) -> Reading:
     completion = draft.completion() if draft else Completion()
-    return Reading(completion, Failing(Outcome.TRANSPORT, Cause.MALFORMED_BODY, reason))
+    return Reading(completion, Rejection.of(Outcome.TRANSPORT, Cause.MALFORMED_BODY, reason))
 
 
 def _stream_error(draft: _Draft, message: str) -> Reading:
-    reason = f"the engine broke the stream off with an error: {message or 'no reason given'}"
-    return Reading(draft.completion(), Failing(Outcome.TRANSPORT, Cause.STREAM_ERROR, reason))
+    reason = f"the engine ended the stream with an error: {message or 'no reason given'}"
+    return Reading(draft.completion(), Rejection.of(Outcome.TRANSPORT, Cause.STREAM_ERROR, reason))
 
 
 MOST_TOKENS = 2**31 - 1
-"""No request has more; a larger count is no count, and has no place in the store either."""
+"""A larger count is ignored: no request has as many, and the database column could not store it."""
 
 _COUNTS = (
     ("prompt_tokens", "prompt"),
@@ -111,7 +111,7 @@ _COUNTS = (
 
 @dataclass(slots=True)
 class _Draft:
-    """A completion in the making."""
+    """A completion under construction."""
 
     content: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
@@ -125,7 +125,7 @@ class _Draft:
     def completion(self) -> Completion:
         counted = Usage(self.usage.get("prompt", 0), self.usage.get("completion", 0)) if self.usage else None
         return Completion(
-            # Half a character may stand in the text; the parse rung says so, and every other byte stays as it came.
+            # An unpaired surrogate is left for the parse rung to report; every other byte stays as it came.
             content="".join(self.content).encode("utf-8", "surrogatepass") if self.content else None,
             reasoning="".join(self.reasoning) if self.reasoning else None,
             refusal="".join(self.refusal) if self.refusal else None,
@@ -137,7 +137,7 @@ class _Draft:
         )
 
     def take_whole(self, value: dict[str, Any]) -> bool:
-        """Read a whole body; False if it has no shape that is known."""
+        """Reads a whole body; False if its shape is unknown."""
         self._take_head(value)
         if "choices" in value:
             return self._take_choices(value["choices"], "message")
@@ -150,7 +150,7 @@ class _Draft:
         return False
 
     def take_chunk(self, chunk: dict[str, Any]) -> None:
-        """Read one event of a stream. Events that say nothing about the answer are passed over."""
+        """Reads one event of a stream. Events about anything but the answer are ignored."""
         kind = chunk.get("type")
         if "choices" in chunk:
             self._take_head(chunk)
@@ -176,7 +176,7 @@ class _Draft:
         self.finish = _word(word) or self.finish
 
     def _take_choices(self, choices: Any, held: str) -> bool:
-        """The first choice of Chat Completions; ``held`` names where its text stands."""
+        """The first choice of Chat Completions; ``held`` is the field with its text."""
         if not isinstance(choices, list):
             return False
         for choice in choices:
@@ -199,7 +199,7 @@ class _Draft:
         return False
 
     def _take_text(self, content: Any) -> bool:
-        """Content is a text, null, or a list of typed parts. False for anything else."""
+        """Content is a string, null, or a list of typed parts. False for anything else."""
         if isinstance(content, str):
             self.content.append(content)
         elif isinstance(content, list):
@@ -227,7 +227,7 @@ class _Draft:
                 self.tool_calls = True
 
     def _take_response(self, value: dict[str, Any]) -> None:
-        """A whole body of the Responses API. An unfinished one is told by its reason, if there is one."""
+        """A whole body of the Responses API. The reason of an incomplete one, if given, is its finish reason."""
         for item in value.get("output") or ():
             self._take_part(item)
         details = value.get("incomplete_details")
@@ -237,7 +237,7 @@ class _Draft:
     def _take_response_event(self, kind: str, chunk: dict[str, Any]) -> None:
         whole = chunk.get("response")
         if isinstance(whole, dict) and kind.split(".")[1] in ("completed", "incomplete", "failed", "cancelled"):
-            # The last event repeats the whole answer, so what was pieced together gives way to it.
+            # The last event repeats the whole answer and replaces what was pieced together.
             self.content, self.reasoning, self.refusal = [], [], []
             self._take_head(whole)
             self._take_response(whole)
@@ -269,7 +269,7 @@ def _word(value: Any) -> str | None:
 
 
 def _text_of(value: Any) -> str:
-    """The text in a part, which some servers wrap in further parts."""
+    """The text of a part, which some servers wrap in further parts."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
