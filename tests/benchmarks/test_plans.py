@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[dict[str, Any]]
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def history(postgres_server: Any, migrated_template: str) -> Iterator[Connection]:

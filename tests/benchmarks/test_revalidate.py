@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.revalidate import run
+
+pytestmark = pytest.mark.long
 
 
 async def test_nothing_drifts_and_a_tighter_rule_flags_exactly_the_jobs_that_break_it(database_url: str) -> None:

@@ -15,6 +15,8 @@ from chaos.run import chaos, kill_all_workers_repeatedly
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 KINDS = (
     "kill_all_workers",
     "freeze_worker",

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -19,6 +19,8 @@ from .conftest import GOOD, PAYING
 if TYPE_CHECKING:
     from .conftest import Api
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = int(os.environ.get("STEPLADDER_SCHEMATHESIS_EXAMPLES", "10"))
 OWN = Path(__file__).parents[3] / ".schemathesis" / "bin" / "schemathesis"
 COMMAND = shutil.which("schemathesis") or (str(OWN) if OWN.exists() else None)
