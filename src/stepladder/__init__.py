@@ -21,6 +21,9 @@ from stepladder.schemas.document import (
     Workflow,
 )
 from stepladder.schemas.errors import BadInputError, EffectUnknownError, StepladderError, UnreachableError
+from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.outcomes import Outcome
 from stepladder.sdk.kit import rule, tool
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Ask",
     "AsyncClient",
+    "BadDocumentError",
     "BadInputError",
     "Call",
     "Chosen",
@@ -47,9 +51,12 @@ __all__ = [
     "DeniedError",
     "EffectUnknownError",
     "End",
+    "Failure",
+    "JobStatus",
     "Limits",
     "Loop",
     "NotFoundError",
+    "Outcome",
     "ProblemError",
     "RejectedError",
     "Retry",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepladder import Ask, End, Workflow
-from stepladder.schemas.finding import BadDocumentError
-from stepladder.schemas.job import Failure, JobStatus
+from stepladder import Ask, BadDocumentError, End, Workflow
 from stepladder.testing import ScriptedEngine, run
 
 # A state either asks the model (`ask`), runs a tool (`tool`), waits (`wait`) or ends the job (`end`).
@@ -34,7 +32,7 @@ states:
 async def test_the_answer_moves_the_machine_to_its_end(database_url: str) -> None:
     with ScriptedEngine([{"action": "fix", "why": "it crashes"}]) as engine:
         ran = await run(TRIAGE, {"text": "Boom."}, engine_url=engine.url, database_url=database_url)
-    assert ran.job.status is JobStatus.SUCCEEDED
+    assert ran.job.status == "succeeded"
     assert ran.job.result == {"why": "it crashes"}
     assert [turn.state for turn in ran.turns] == ["sort"]
 
@@ -51,13 +49,13 @@ async def test_the_engine_is_asked_under_the_schema_of_the_state(database_url: s
 async def test_a_failure_state_ends_the_job_as_rejected(database_url: str) -> None:
     with ScriptedEngine([{"action": "close", "why": "no bug"}]) as engine:
         ran = await run(TRIAGE, {"text": "Hm."}, engine_url=engine.url, database_url=database_url)
-    assert (ran.job.status, ran.job.failure) == (JobStatus.FAILED, Failure.REJECTED)
+    assert (ran.job.status, ran.job.failure) == ("failed", "rejected")
 
 
 async def test_an_action_without_an_edge_is_denied_and_never_guessed_at(database_url: str) -> None:
     with ScriptedEngine([{"action": "escalate", "why": "unsure"}]) as engine:
         ran = await run(TRIAGE, {"text": "Hm."}, engine_url=engine.url, database_url=database_url)
-    assert ran.job.failure is Failure.TRANSITION_DENIED
+    assert ran.job.failure == "transition_denied"
     assert "escalate" in (ran.job.failure_detail or "")
 
 
@@ -77,7 +75,7 @@ async def test_the_same_machine_can_be_built_in_python(database_url: str) -> Non
     )
     with ScriptedEngine([{"word": "pong"}]) as engine:
         ran = await run(workflow, engine_url=engine.url, database_url=database_url)
-    assert ran.job.status is JobStatus.SUCCEEDED
+    assert ran.job.status == "succeeded"
 
 
 async def test_a_document_is_checked_whole_before_anything_runs(database_url: str) -> None:

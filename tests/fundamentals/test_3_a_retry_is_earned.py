@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from stepladder.schemas.job import Failure
 from stepladder.testing import Answer, ScriptedEngine, run
 
 from .test_2_an_answer_climbs_four_rungs import RIGHT, SUM
@@ -44,14 +43,14 @@ async def test_attempts_are_counted(database_url: str) -> None:
     with ScriptedEngine([{"total": 6}, {"total": 7}, {"total": 8}, RIGHT]) as engine:
         ran = await run(SUM, VALUE, engine_url=engine.url, database_url=database_url)
         assert len(engine.requests) == 3
-    assert ran.job.failure is Failure.ATTEMPTS_EXHAUSTED
+    assert ran.job.failure == "attempts_exhausted"
 
 
 async def test_the_same_answer_twice_ends_the_turn(database_url: str) -> None:
     with ScriptedEngine([{"total": 6}, {"total": 6}, RIGHT]) as engine:
         ran = await run(SUM, VALUE, engine_url=engine.url, database_url=database_url)
         assert len(engine.requests) == 2
-    assert ran.job.failure is Failure.ATTEMPTS_EXHAUSTED
+    assert ran.job.failure == "attempts_exhausted"
     assert "repeated" in (ran.job.failure_detail or "")
 
 
@@ -60,7 +59,7 @@ async def test_what_cannot_be_mended_by_asking_again_fails_at_once(database_url:
     with ScriptedEngine([refusal, RIGHT]) as engine:
         ran = await run(SUM, VALUE, engine_url=engine.url, database_url=database_url)
         assert len(engine.requests) == 1
-    assert ran.job.failure is Failure.SCHEMA_REJECTED
+    assert ran.job.failure == "schema_rejected"
 
 
 async def test_a_token_budget_binds_the_whole_job(database_url: str) -> None:
@@ -69,4 +68,4 @@ async def test_a_token_budget_binds_the_whole_job(database_url: str) -> None:
     with ScriptedEngine(wrong) as engine:
         ran = await run(document, VALUE, engine_url=engine.url, database_url=database_url)
         assert len(engine.requests) == 1
-    assert (ran.job.failure, ran.job.tokens) == (Failure.TOKEN_BUDGET, 210)
+    assert (ran.job.failure, ran.job.tokens) == ("token_budget", 210)

@@ -1,71 +1,47 @@
-"""Chapter 5. PostgreSQL holds the truth: a worker may die at any line, and another one goes on."""
+"""Chapter 5. PostgreSQL holds the truth: a worker may die at any line, and another one continues its jobs."""
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stepladder.runner.machines import compiled
-from stepladder.runner.runner import SliceEnd
-from stepladder.schemas.job import JobStatus
-from stepladder.schemas.tool import Kit
-from stepladder.services.submission import publish, submit
-from stepladder.testing import Fault, ScriptedEngine, eventually
-from stepladder.wiring.system import open_system
-from stepladder.workflows.load import Loaded, load_document
+from stepladder.testing import Fault, wait_until
 
 from .test_2_an_answer_climbs_four_rungs import RIGHT, SUM
 
 if TYPE_CHECKING:
-    from uuid import UUID
+    from .conftest import System
 
-    from stepladder.wiring.system import System
-
-
-async def submitted(system: System, document: str = SUM) -> UUID:
-    loaded = load_document(document)
-    assert isinstance(loaded, Loaded)
-    machine = compiled(loaded.document, Kit())
-    await publish(system.store, machine)
-    return (await submit(system.store, machine, {"a": 2, "b": 3}, datetime.now(UTC))).id
+VALUE = {"a": 2, "b": 3}
 
 
-async def test_a_turn_whose_worker_died_is_asked_again_and_the_lost_attempt_is_not_hidden(database_url: str) -> None:
-    with ScriptedEngine([Fault("hang"), RIGHT]) as engine:
-        async with open_system(database_url, engine.url, Kit()) as system:
-            job_id = await submitted(system)
-            worker = asyncio.create_task(system.runner.run_slice(job_id))
-            await eventually(lambda: len(engine.requests) == 1, what="the request is on its way")
-            worker.cancel()  # as a worker that is stopped; a killed one is taken over when its lease is over
-            await asyncio.wait((worker,))
-
-            another = await system.runner.run_slice(job_id)
-            assert another.end is SliceEnd.FINISHED
-            (turn,) = await system.reads.turns(job_id)
-            job = await system.reads.overview(job_id)
+def test_a_turn_whose_worker_was_killed_is_asked_again_and_the_lost_attempt_is_visible(system: System) -> None:
+    system.client.publish(SUM)
+    system.answers[:] = [Fault("hang"), RIGHT]
+    job = system.client.submit("sum", VALUE)
+    wait_until(lambda: system.engine.in_flight == 1, what="the request is in flight")
+    system.kill_worker()
+    job = system.client.wait(job.id, timeout_s=60)
+    (turn,) = system.client.turns(job.id)
     assert [(attempt.outcome, attempt.cause) for attempt in turn.attempts] == [
         ("transport", "abandoned"),
         ("valid", None),
     ]
-    assert job is not None
-    assert (job.status, job.result) == (JobStatus.SUCCEEDED, RIGHT)
+    assert (job.status, job.result) == ("succeeded", RIGHT)
 
 
-async def test_of_two_workers_with_one_job_one_works(database_url: str) -> None:
-    with ScriptedEngine([RIGHT]) as engine:
-        async with open_system(database_url, engine.url, Kit()) as system:
-            job_id = await submitted(system)
-            ends = await asyncio.gather(*(system.runner.run_slice(job_id) for _ in range(2)))
-        assert len(engine.requests) == 1
-    assert sorted(slice_.end for slice_ in ends) == [SliceEnd.FINISHED, SliceEnd.IDLE]
+def test_a_submission_that_is_sent_twice_under_one_key_is_one_job(system: System) -> None:
+    system.client.publish(SUM)
+    system.answers[:] = [RIGHT]
+    first, second = (system.client.submit("sum", VALUE, idempotency_key="order-4711") for _ in range(2))
+    assert first.id == second.id
+    assert system.client.wait(first.id, timeout_s=60).result == RIGHT
+    assert len(system.client.turns(first.id)[0].attempts) == 1
 
 
-async def test_the_exact_bytes_are_kept_whatever_they_were(database_url: str) -> None:
-    odd = '```json\n{"total": 5}\n```'
-    with ScriptedEngine([odd, RIGHT]) as engine:
-        async with open_system(database_url, engine.url, Kit()) as system:
-            job_id = await submitted(system)
-            await system.runner.run_slice(job_id)
-            (turn,) = await system.reads.turns(job_id)
-    assert turn.attempts[0].content_bytes == odd.encode()
+def test_the_exact_bytes_of_every_answer_are_stored(system: System) -> None:
+    fenced = '```json\n{"total": 5}\n```'
+    system.client.publish(SUM)
+    job = system.run("sum", VALUE, fenced, RIGHT)
+    (turn,) = system.client.turns(job.id)
+    assert turn.attempts[0].content == fenced
+    assert b"```json" in system.client.raw(turn.attempts[0].id)

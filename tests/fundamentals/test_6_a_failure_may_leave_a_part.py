@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
-from stepladder.runner.runner import SliceEnd
-from stepladder.schemas.finding import BadDocumentError
-from stepladder.schemas.job import Failure, JobStatus
-from stepladder.schemas.outcomes import Outcome
-from stepladder.schemas.tool import Effect, Kit, Tool
-from stepladder.testing import Answer, Fault, ScriptedEngine, eventually, run
-from stepladder.wiring.system import open_system
+from stepladder import BadDocumentError, tool
+from stepladder.testing import Answer, Fault, ScriptedEngine, run, wait_until
 
-from .test_5_nothing_is_lost import submitted
+if TYPE_CHECKING:
+    from .conftest import System
+
+
+@tool("fundamentals.send", effect="idempotent")
+def send() -> None: ...
+
 
 LETTER = """
 name: letter
@@ -55,12 +56,12 @@ async def test_three_answers_that_were_cut_off_leave_what_was_whole_in_the_last_
     with ScriptedEngine(CUT) as engine:
         ran = await run(FAILING, engine_url=engine.url, database_url=database_url)
     job, [turn] = ran.job, ran.turns
-    assert (job.status, job.failure, job.result) == (JobStatus.FAILED, Failure.ATTEMPTS_EXHAUSTED, None)
-    assert (turn.output, turn.outcome) == (None, Outcome.TRUNCATION)
+    assert (job.status, job.failure, job.result) == ("failed", "attempts_exhausted", None)
+    assert (turn.output, turn.outcome) == (None, "truncation")
     assert job.degraded == {"read": turn.degraded}
     assert turn.degraded is not None
     assert turn.degraded.value == {"from": "Ada", "about": "an engine"}
-    assert (turn.degraded.attempt, turn.degraded.outcome) == (3, Outcome.TRUNCATION)
+    assert (turn.degraded.attempt, turn.degraded.outcome) == (3, "truncation")
     assert [(loss.pointer, loss.reason) for loss in turn.degraded.lost] == [
         ("", "the answer was cut off; everything after the last complete value is lost"),
         ("", 'still breaks the schema: must have the field "pages"'),
@@ -70,7 +71,7 @@ async def test_three_answers_that_were_cut_off_leave_what_was_whole_in_the_last_
 async def test_it_is_off_unless_the_document_says_so(database_url: str) -> None:
     with ScriptedEngine(CUT) as engine:
         ran = await run(FAILING.replace("    degrade: true\n", ""), engine_url=engine.url, database_url=database_url)
-    assert (ran.job.failure, ran.job.degraded) == (Failure.ATTEMPTS_EXHAUSTED, None)
+    assert (ran.job.failure, ran.job.degraded) == ("attempts_exhausted", None)
     assert ran.turns[0].degraded is None
 
 
@@ -78,34 +79,28 @@ async def test_the_machine_goes_its_way_as_if_nothing_was_kept(database_url: str
     with ScriptedEngine([*CUT, {"who": "a person"}]) as engine:
         ran = await run(LETTER, engine_url=engine.url, database_url=database_url)
         last = engine.requests[-1]
-    assert (ran.job.status, ran.job.result) == (JobStatus.SUCCEEDED, {"read": False, "who": "a person"})
+    assert (ran.job.status, ran.job.result) == ("succeeded", {"read": False, "who": "a person"})
     assert ran.job.degraded is not None  # flagged beside the result
     assert "unknown: who shall read it?" in last.text
     assert b"Ada" not in last.raw
 
 
 async def test_what_is_kept_never_drives_a_tool(database_url: str) -> None:
-    kit = Kit({"send": Tool("send", Effect.IDEMPOTENT, {"type": "object"}, dict)}, {})
-    text = LETTER.replace("    next: done\n  done", "    next: send\n  send: {tool: send, next: {ok: done}}\n  done")
+    send = "  send: {tool: fundamentals.send, next: {ok: done}}"
+    text = LETTER.replace("    next: done\n  done", f"    next: send\n{send}\n  done")
     with pytest.raises(BadDocumentError) as refused:
-        await run(text, engine_url="http://127.0.0.1:1/v1", database_url=database_url, kit=kit)
+        await run(text, engine_url="http://127.0.0.1:1/v1", database_url=database_url)
     assert "(read -> by_hand -> send)" in str(refused.value)
 
 
-async def test_another_worker_keeps_what_the_lost_one_would_have(database_url: str) -> None:
-    """The best answer came to the worker that was lost."""
+def test_another_worker_keeps_what_the_killed_one_would_have_kept(system: System) -> None:
     best = '{"from": "Ada", "about": "an engine", "pages": "three"}'
-    with ScriptedEngine([best, Fault("hang"), cut('{"fr'), cut('{"from": "A')]) as engine:
-        async with open_system(database_url, engine.url, Kit()) as system:
-            job_id = await submitted(system, FAILING)
-            worker = asyncio.create_task(system.runner.run_slice(job_id))
-            await eventually(lambda: len(engine.requests) == 2, what="the second request is on its way")
-            worker.cancel()
-            await asyncio.wait((worker,))
-
-            another = await system.runner.run_slice(job_id)
-            assert another.end is SliceEnd.FINISHED
-            (turn,) = await system.reads.turns(job_id)
-    assert turn.degraded is not None
-    assert turn.degraded.value == {"from": "Ada", "about": "an engine"}
-    assert (turn.degraded.attempt, turn.degraded.outcome) == (1, Outcome.SCHEMA_VIOLATION)
+    system.client.publish(FAILING)
+    system.answers[:] = [best, Fault("hang"), cut('{"fr'), cut('{"from": "A')]
+    job = system.client.submit("letter")
+    wait_until(lambda: system.engine.in_flight == 1 and len(system.answers) == 2, what="the second request")
+    system.kill_worker()
+    job = system.client.wait(job.id, timeout_s=60)
+    kept = (job.degraded or {})["read"]
+    assert kept.value == {"from": "Ada", "about": "an engine"}
+    assert (kept.attempt, kept.outcome) == (1, "schema_violation")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepladder import tool
-from stepladder.schemas.job import Failure
+from stepladder import Failure, tool
 from stepladder.testing import Actor, Answer, ScriptedEngine, run
 
 
