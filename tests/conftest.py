@@ -34,7 +34,7 @@ class Server:
     def create(self, name: str, template: str = "template0") -> str:
         """Creates a database and returns its name on this server."""
         full = self._prefix + name
-        self.execute(f'CREATE DATABASE "{full}" TEMPLATE "{template}"')
+        self.execute(f'CREATE DATABASE "{full}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return full
 
     def drop(self, full: str) -> None:
