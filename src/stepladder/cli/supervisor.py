@@ -59,10 +59,13 @@ async def supervise(
         watching = asyncio.create_task(_first_lost(embedded))
         keeping = [asyncio.create_task(child.keep_running()) for child in children]
         announcing = asyncio.ensure_future(announce())
-        await asyncio.wait((stopping, watching, *keeping), return_when=asyncio.FIRST_COMPLETED)
+        running = (stopping, watching, *keeping)
+        await asyncio.wait((*running, announcing), return_when=asyncio.FIRST_COMPLETED)
+        if announcing.done() and announcing.exception() is None:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         if stop.is_set():
             log.info("stopping; interrupt again to stop at once")
-        tasks = (*keeping, watching, announcing, stopping)
+        tasks = (*running, announcing)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
