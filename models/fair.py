@@ -131,7 +131,7 @@ WHERE jobs.id = due.id
 RETURNING jobs.id, jobs.fence
 """  # noqa: S608 -- put together from constants
 
-TAKEN = """
+LEASED = """
 SELECT *, now() AS claimed_at FROM jobs WHERE id = %(job)s AND fence = %(fence)s
 """
 

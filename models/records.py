@@ -119,25 +119,15 @@ class PendingAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A job whose lease ``owner`` has just got, for ``lease_s`` seconds. Nothing is known of it yet but its fence."""
-
-    job_id: UUID
-    fence: int
-    owner: str
-    lease_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Claim:
-    """A job in one worker's hands, for ``lease_s`` seconds from ``claimed_at`` or from the last sign of life.
+    """A job leased by one worker, for ``lease_s`` seconds from ``claimed_at`` or from the last heartbeat.
 
-    ``claimed_at`` is the database's time, and ``fence`` the fencing token. ``known_signals`` counts all signals that
-    the job had received when ``signals``, those not yet taken, were read; ``cancel_requested`` was read with them. A
-    commit that lets go of the job compares both with what has come since, so that no wake-up is lost. ``taken_over``
-    says that a worker lost the job since the machine last made a step. ``settled`` is what a person says of the call
-    that the job is in, and ``parent`` the job that called this one. ``variant`` is the hash of the changed document
-    that it runs by.
+    ``claimed_at`` is the database's time, and ``fence`` the fencing token. ``asked_at`` is when the worker asked for
+    the lease, by its event loop's clock. ``known_signals`` counts all signals that the job had received when
+    ``signals``, those not yet taken, were read; ``cancel_requested`` was read with them. A commit that releases the job
+    compares both with what has come since, so that no wake-up is lost. ``taken_over`` says that a worker lost the job
+    since the machine's last step. ``settled`` is what a person says of the call that the job is in, and ``parent`` the
+    job that called this one. ``variant`` is the hash of the changed document that it runs by.
     """
 
     job: Job
@@ -155,6 +145,7 @@ class Claim:
     settled: Settled | None = None
     parent: UUID | None = None
     variant: str | None = None
+    asked_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +157,13 @@ class Inbox:
 
 
 class LeaseStatus(StrEnum):
-    """What a heartbeat finds."""
+    """What a heartbeat finds of a lease."""
 
     HELD = "held"
     CANCELLING = "cancelling"
-    """The lease is held, and somebody asked for the job to end."""
+    """The lease is held, and the job's cancellation was requested."""
     LOST = "lost"
-    """Another worker has the job, or nobody: stop, and write nothing more."""
+    """The lease ended, and another worker may have the job: stop, and write nothing more."""
 
 
 @dataclass(frozen=True, slots=True)

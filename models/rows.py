@@ -130,7 +130,7 @@ def _next(action: Command, known_signals: int, *, release: bool) -> dict[str, ob
         case AwaitSettlement() | AwaitChildren():
             return ends | {"known_signals": known_signals}
         case Hold():
-            return ends | {"working": True}
+            return ends | {"working": True, "keep": not release}
         case Finished():
             return ends | {"final": True}
         case _:

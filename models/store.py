@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -18,7 +19,6 @@ from stepladder.models.records import (
     Publication,
     Retired,
     Submitted,
-    Taken,
     WorkflowRow,
 )
 from stepladder.models.rows import new_job, step_json
@@ -159,39 +159,36 @@ class Store(Outside):
         return Submitted(tuple(row["job_ids"]), again=True) if row["fingerprint"] == key.fingerprint else KeyTaken()
 
     async def claim(self, owner: str, lease_s: float, job_id: UUID | None = None) -> Claim | None:
-        """Takes a job that is due and in nobody's hands: the one named, or else the one that ``take`` gives.
+        """Leases a due, unleased job: the one named, or else the first that ``claim_due`` gives. None if there is none.
 
-        One statement takes the lease and raises the fencing token, so that of two workers one wins. None if there is
-        nothing to take. ``owner`` names the worker, for people. Bounds on jobs in hand do not keep back the one named.
+        One statement takes the lease and raises the fencing token, so that of two workers one wins. ``owner`` names
+        the worker, for people. Bounds on jobs in flight do not apply to a job that is named.
         """
+        asked_at = asyncio.get_running_loop().time()
         if job_id is None:
-            found = await self.take(owner, lease_s)
-            return await self.load(found[0]) if found else None
+            found = await self.claim_due(owner, lease_s)
+            return found[0] if found else None
         async with self._database.connection() as connection:
             cursor = await connection.execute(hot.CLAIM_ONE, {"owner": owner, "lease_s": lease_s, "job": job_id})
             row = await cursor.fetchone()
-            return None if row is None else await _load(connection, row, owner, lease_s)
+            return None if row is None else await _load(connection, row, owner, lease_s, asked_at)
 
-    async def take(self, owner: str, lease_s: float, most: int = 1) -> list[Taken]:
-        """Takes up to ``most`` jobs that are due and in nobody's hands, in the order and within the bounds of ``fair``.
+    async def claim_due(self, owner: str, lease_s: float, most: int = 1) -> list[Claim]:
+        """Leases up to ``most`` due, unleased jobs, in the order and within the bounds of ``fair``.
 
-        There may be more to take unless it gives none. Each is to be ``load``ed next.
+        There may be more to claim unless it returns none.
         """
+        asked_at = asyncio.get_running_loop().time()
         parameters = {"owner": owner, "lease_s": lease_s, "most": min(most, fair.MOST)}
         rows = await self._database.locked(fair.LOCK, fair.TAKE_DUE, parameters)
-        return [Taken(row["id"], row["fence"], owner, lease_s) for row in rows]
+        claims = await asyncio.gather(*(self._load(row["id"], row["fence"], owner, lease_s, asked_at) for row in rows))
+        return [claim for claim in claims if claim is not None]
 
-    async def load(self, taken: Taken) -> Claim | None:
-        """The claim to a job that was taken; None if it is in other hands by now."""
+    async def _load(self, job_id: UUID, fence: int, owner: str, lease_s: float, asked_at: float) -> Claim | None:
+        """The claim on a job that was leased a moment ago; None if the lease has ended already."""
         async with self._database.connection() as connection:
-            cursor = await connection.execute(fair.TAKEN, {"job": taken.job_id, "fence": taken.fence})
-            row = await cursor.fetchone()
-            return None if row is None else await _load(connection, row, taken.owner, taken.lease_s)
-
-    async def put_back(self, taken: Taken) -> None:
-        """Lets go of a job that was taken and not begun. It is due at once."""
-        held = {"job": taken.job_id, "fence": taken.fence, "known_signals": 0, "known_cancel": False, "due_at": None}
-        await self._database.write(hot.RELEASE, held)
+            row = await (await connection.execute(fair.LEASED, {"job": job_id, "fence": fence})).fetchone()
+            return None if row is None else await _load(connection, row, owner, lease_s, asked_at)
 
     async def arrived(
         self, claim: Claim, attempt: Attempt, arrival: Arrival, *, ttft_ms: float | None, duration_ms: float
@@ -290,7 +287,7 @@ class Store(Outside):
         return await self._database.row(hot.RELEASE, held) is not None
 
 
-async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s: float) -> Claim:
+async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s: float, asked_at: float) -> Claim:
     """The claimed job. Nobody else may write to it, so that it is read in several statements, sent in one go."""
     async with connection.pipeline():
         cursors = [await connection.execute(statement, {"job": row["id"]}) for statement in _READ]
@@ -323,6 +320,7 @@ async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s
         taken_over=row["taken_over"],
         parent=row["parent"],
         variant=row["variant"],
+        asked_at=asked_at,
         settled=next((settled_of(one) for one in said if job.open and one["visit"] == job.open.visit), None),
     )
 

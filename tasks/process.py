@@ -1,4 +1,4 @@
-"""A worker process's one asyncio loop, in a thread of its own, and what runs in it: slices, heartbeats, the sweep."""
+"""A worker process's event loop, in a thread of its own, and what runs in it: jobs, heartbeats, housekeeping."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from stepladder.models.retention import Ages
-from stepladder.runner.machines import Machines
-from stepladder.runner.runner import Runner
-from stepladder.tasks.bulks import hand_out_bulks
+from stepladder.runner.claimer import Claimer
+from stepladder.services.replays import Replays
+from stepladder.tasks import housekeeping
 from stepladder.tasks.executor import JobExecutor
+from stepladder.tasks.housekeeping import repeat
 from stepladder.tasks.notifier import Notifier
-from stepladder.tasks.retention import keep_retaining
-from stepladder.tasks.sweep import sweep
 from stepladder.wiring.system import open_system
 
 if TYPE_CHECKING:
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
 
     from celery import Celery
 
-    from stepladder.schemas.prices import Prices
     from stepladder.schemas.tool import Kit
+    from stepladder.wiring.settings import Settings
+    from stepladder.wiring.system import System
 
 log = structlog.get_logger("stepladder.worker")
-
-CONCURRENCY = 400
-"""Jobs that one worker holds at once. An engine on one H100 wants 128 to 400 turns in flight."""
 
 DRAIN_S = 10.0
 _CLOSE_S = 5.0
@@ -40,34 +37,28 @@ _CLOSE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What a worker is given: its servers, the user's tools and rules, how many jobs at once, how long an end takes."""
+    """A worker's servers, the user's tools and rules, its settings, and the seconds that draining may take."""
 
     database_url: str = field(repr=False)
     broker_url: str = field(repr=False)
     engine_url: str
     kit: Kit
-    api_key: str | None = field(default=None, repr=False)
-    model: str | None = None
-    prices: Prices | None = None
-    engine_concurrency: int | None = None
-    concurrency: int = CONCURRENCY
+    settings: Settings
     drain_s: float = DRAIN_S
-    ages: Ages = field(default_factory=Ages)
 
 
 class WorkerProcess:
-    """``with WorkerProcess(config, app) as process`` opens everything; ``process.work`` may be called by any thread.
+    """``with WorkerProcess(config, app) as process`` opens everything; any thread may call ``process.work``.
 
-    Entering raises what ``open_system`` raises. Leaving ends the slices first, and then closes everything.
+    Entering raises what ``open_system`` raises. Leaving drains the jobs first, and then closes everything.
     """
 
     def __init__(self, config: WorkerConfig, app: Celery) -> None:
         self._config = config
         self._app = app
-        self._executor = JobExecutor(config.concurrency)
         self._ready: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, name="process", daemon=True)
-        self.ending = False
+        self._thread = threading.Thread(target=self._run, name="worker loop", daemon=True)
+        self.draining = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -77,64 +68,68 @@ class WorkerProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        self.drain()
         self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join(self._config.drain_s + _CLOSE_S)
         if self._thread.is_alive():  # the interpreter would wait for that thread without end
-            log.error("a tool still runs, and is left behind with the process")
+            log.error("a tool is still running; the process ends without it")
             os._exit(1)
 
     def work(self) -> None:
-        """Slices of the jobs that come next, in the loop; returns when none is due. Never raises because of a job."""
-        asyncio.run_coroutine_threadsafe(self._executor.run(self._runner), self._loop).result()
+        """Runs the jobs that come next, in the loop, until none is due. Never raises because of a job."""
+        asyncio.run_coroutine_threadsafe(self._executor.run(), self._loop).result()
 
-    def end(self) -> None:
-        """Begins to end the slices and returns at once; for a signal handler, too."""
-        self.ending = True
-        self._loop.call_soon_threadsafe(self._ending.set)
+    def drain(self) -> None:
+        """Begins to drain the jobs and returns at once; safe in a signal handler."""
+        self.draining = True
+        self._loop.call_soon_threadsafe(self._draining.set)
 
     def _run(self) -> None:
         try:
             asyncio.run(self._live())
-        except BaseException as error:  # whoever waits for this thread must learn of it
+        except BaseException as error:  # the main thread waits for this one, and must learn of it
             if not self._ready.done():
                 self._ready.set_exception(error)
             else:
-                log.exception("the worker's loop has ended")
-                os._exit(1)  # its jobs go on in other workers as soon as their leases are over
+                log.exception("the worker's loop ended")
+                os._exit(1)  # other workers run its jobs as soon as their leases end
 
     async def _live(self) -> None:
-        config = self._config
+        config, settings = self._config, self._config.settings
         self._loop = asyncio.get_running_loop()
-        self._ending, self._closing = asyncio.Event(), asyncio.Event()
+        self._draining, self._closing = asyncio.Event(), asyncio.Event()
         async with (
-            open_system(
-                config.database_url,
-                config.engine_url,
-                config.kit,
-                api_key=config.api_key,
-                model=config.model,
-                prices=config.prices,
-                engine_concurrency=config.engine_concurrency,
-            ) as system,
             Notifier(self._app) as notifier,
+            open_system(
+                config.database_url, config.engine_url, config.kit, settings=settings, notify=notifier.notify_soon
+            ) as system,
         ):
-            self._runner = Runner(
-                system.store,
-                Machines(system.store, config.kit),
-                system.engine,
-                system.identity,
-                is_over=self._executor.is_over,
-                notify=notifier.notify_soon,
-                limiter=system.limiter,
-            )
-            sweeping = asyncio.create_task(sweep(system.store, notifier))
-            handing = asyncio.create_task(hand_out_bulks(system.store, Machines(system.store, config.kit), notifier))
-            retaining = asyncio.create_task(keep_retaining(system.store.database, config.ages))
+            runner = system.runner
+            claimer = Claimer(system.store, runner.owner, runner.lease_s)
+            self._executor = JobExecutor(runner, claimer, settings.concurrency)
+            chores = _start_chores(system, notifier, Ages.of_days(settings.keep_raw_days, settings.keep_events_days))
             self._ready.set_result(None)
-            await self._ending.wait()
-            sweeping.cancel()
-            handing.cancel()
-            retaining.cancel()
-            await self._executor.end(config.drain_s)
-            await self._closing.wait()  # until then messages still come, and find that the executor is over
+            await self._draining.wait()
+            for chore in chores:
+                chore.cancel()
+            await self._executor.drain(config.drain_s)
+            await self._closing.wait()  # until then messages still come, and find that the executor drains
+
+
+def _start_chores(system: System, notifier: Notifier, ages: Ages) -> list[asyncio.Task[None]]:
+    store, database = system.store, system.store.database
+    replays = Replays(database, store, system.runner.machines)
+
+    async def sweep() -> None:
+        await housekeeping.sweep(store, notifier)
+
+    async def start_replays() -> None:
+        await housekeeping.start_replays(store, replays, notifier)
+
+    async def remove_old() -> float | None:
+        return await housekeeping.remove_old(database, ages)
+
+    chores = [repeat(sweep, housekeeping.SWEEP_S, "sweep"), repeat(start_replays, housekeeping.REPLAYS_S, "replays")]
+    if not ages.endless:
+        chores.append(repeat(remove_old, housekeeping.RETENTION_S, "retention"))
+    return [asyncio.create_task(chore) for chore in chores]

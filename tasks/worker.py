@@ -1,4 +1,4 @@
-"""A worker process: Celery takes messages, its threads wait, and one loop does the work."""
+"""A worker process: Celery takes messages, its threads wait, and one event loop does the work."""
 
 from __future__ import annotations
 
@@ -25,41 +25,38 @@ if TYPE_CHECKING:
 __all__ = ["WorkerConfig", "work"]
 
 log = structlog.get_logger("stepladder.worker")
-_celery_state: Any = state  # its types know None alone
+_celery_state: Any = state  # its types allow None alone
 
 
 def work(config: WorkerConfig) -> int:
-    """Takes jobs until it is told to end; call it in the main thread. Gives the exit code.
+    """Runs jobs until it is told to end, and returns the exit code. Call it in the main thread.
 
-    A message that no Celery has made ends the process with 1, in good order: start it again.
+    A message that no Celery wrote ends the process cleanly with exit code 1: start it again.
 
-    SIGTERM or SIGINT: no more messages are taken, every job ends after the turn that it is at, within ``drain_s``
-    seconds, and is handed back. A second signal ends the process at once; its jobs go on elsewhere when their leases
-    are over.
+    On SIGTERM or SIGINT it takes no more messages; every job finishes its current turn, within ``drain_s`` seconds,
+    and is handed back. A second signal ends the process at once; other workers run its jobs when their leases end.
 
     Raises ``UnreachableError`` where the database or the engine does not answer, ``BadInputError`` for a URL that
-    cannot be used or a model that the engine does not serve. A broker that does not answer is waited for.
+    cannot be used or a model that the engine does not serve. It waits for a broker that does not answer.
     """
     app = make_app(config.broker_url)
     setup_logging.connect(_leave_logging_alone)
     _forward_logs()
     with WorkerProcess(config, app) as process:
-        _register(app, process)
-        worker = _Worker(app, process, config.concurrency)
+
+        @app.task(name=RUN_JOB, typing=False)
+        def run_job(*_: object) -> None:
+            """Whichever job a message names, the one that comes next is run: see ``models.fair``."""
+            process.work()
+
+        worker = _Worker(app, process, config.settings.concurrency)
         worker.start()
     log.info("worker ended")
     return int(worker.exitcode or 0)
 
 
-def _register(app: Celery, process: WorkerProcess) -> None:
-    @app.task(name=RUN_JOB, typing=False)
-    def run_job(*_: object) -> None:
-        """Whichever job a message speaks of, the one that comes next is taken: see ``models.fair``."""
-        process.work()
-
-
 class _Worker(Worker):
-    """Celery's, with signals that mean the jobs, and with our words."""
+    """Celery's worker, with our signal handling and logging."""
 
     def __init__(self, app: Celery, process: WorkerProcess, concurrency: int) -> None:
         self._process = process
@@ -77,23 +74,23 @@ class _Worker(Worker):
         log.info("worker ready", concurrency=self.app.conf.worker_concurrency)
 
     def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
-        """However it came about: Celery waits for its threads, and they for whole jobs unless the slices are ended."""
-        self._process.end()
+        """Celery waits for its threads, and they for whole jobs unless the jobs are drained."""
+        self._process.drain()
         super().stop(in_sighandler, exitcode)
 
     def _on_signal(self, signum: int, _frame: FrameType | None) -> None:
-        if self._process.ending:
+        if self._process.draining:
             os._exit(128 + signum)
-        self._process.end()
+        self._process.drain()
         _celery_state.should_stop = os.EX_OK
 
 
 def _leave_logging_alone(**_: Any) -> None:
-    """Celery sets up the whole process's logging unless somebody listens to this signal."""
+    """Celery configures the whole process's logging unless this signal has a listener."""
 
 
 class _Forward(logging.Handler):
-    """What libraries warn of, Celery above all, in our form."""
+    """Warnings of libraries, Celery above all, in our format."""
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger(record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)
@@ -103,4 +100,4 @@ def _forward_logs() -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Forward(logging.WARNING)]
     logging.captureWarnings(capture=True)
-    warnings.filterwarnings("ignore", category=SecurityWarning)  # of pickle as root; only JSON is taken in here
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # of pickle as root; only JSON is accepted here

@@ -26,6 +26,7 @@ from stepladder.schemas.tool import Kit
 from stepladder.services.submission import new_job, publish
 from stepladder.tasks.app import make_app
 from stepladder.tasks.notifier import Notifier
+from stepladder.tasks.process import DRAIN_S
 from stepladder.testing import wait_until
 
 if TYPE_CHECKING:
@@ -39,9 +40,11 @@ import json, sys
 from stepladder.schemas.tool import Kit
 from stepladder.tasks.worker import WorkerConfig, work
 from stepladder.wiring.logs import configure_logs
+from stepladder.wiring.settings import Settings
 
 configure_logs("info")
-sys.exit(work(WorkerConfig(kit=Kit({}, {}), **json.loads(sys.argv[1]))))
+servers, drain_s, settings = json.loads(sys.argv[1])
+sys.exit(work(WorkerConfig(*servers, Kit({}, {}), Settings(**settings), drain_s)))
 """
 NUMBER = {
     "type": "object",
@@ -111,11 +114,11 @@ class Plant:
     def broker(self) -> redis.Redis:
         return redis.Redis(unix_socket_path=self.broker_url.partition("://")[2])
 
-    def start_worker(self, **config: Any) -> Process:
-        servers = {"database_url": self.database_url, "broker_url": self.broker_url, "engine_url": self.engine.url}
+    def start_worker(self, *, drain_s: float = DRAIN_S, **settings: Any) -> Process:
+        servers = [self.database_url, self.broker_url, self.engine.url]
         path = self.folder / f"worker-{len(self.processes) + 1}.log"
         with path.open("wb") as log:
-            command = [sys.executable, "-c", WORKER, json.dumps(servers | config)]
+            command = [sys.executable, "-c", WORKER, json.dumps([servers, drain_s, settings])]
             process = Process(subprocess.Popen(command, stdout=log, stderr=log), path)
         self.processes.append(process)
         return process

@@ -78,17 +78,7 @@ def _check_signals(machine: Machine, called: Sequence[Machine], answers: Mapping
 async def carry_out(
     settings: Settings, url: str, engine_url: str, order: Order, progress: Progress
 ) -> tuple[Job, tuple[Turn, ...]]:
-    key = settings.engine_api_key
-    async with open_system(
-        url,
-        engine_url,
-        order.kit,
-        api_key=None if key is None else key.get_secret_value(),
-        model=settings.model,
-        prices=settings.prices,
-        engine_concurrency=settings.engine_concurrency,
-        observe=progress.seen,
-    ) as system:
+    async with open_system(url, engine_url, order.kit, settings=settings, observe=progress.seen) as system:
         job_id = await _job(system, order)
         try:
             await Driver(system.runner, system.store, system.reads, order.answers).drive(job_id)

@@ -16,8 +16,7 @@ def worker(
     concurrency: Annotated[int | None, typer.Option(min=1, help="jobs held at once; 400 unless it is set")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error")] = None,
 ) -> None:
-    """Run jobs until it is told to end: by Ctrl-C or SIGTERM, after the turns under way."""
-    from stepladder.models.retention import Ages
+    """Run jobs until Ctrl-C or SIGTERM, and then finish the turns under way."""
     from stepladder.tasks.worker import WorkerConfig, work
     from stepladder.wiring import servers
     from stepladder.wiring.app import load_kit
@@ -30,18 +29,5 @@ def worker(
     with ExitStack() as stack:
         database_url = stack.enter_context(servers.database(settings, say))
         engine_url = stack.enter_context(servers.engine(settings, say))
-        key = settings.engine_api_key
-        config = WorkerConfig(
-            database_url,
-            broker_url,
-            engine_url,
-            kit,
-            api_key=None if key is None else key.get_secret_value(),
-            model=settings.model,
-            prices=settings.prices,
-            engine_concurrency=settings.engine_concurrency,
-            concurrency=settings.concurrency,
-            ages=Ages.of_days(settings.keep_raw_days, settings.keep_events_days),
-        )
-        code = work(config)
+        code = work(WorkerConfig(database_url, broker_url, engine_url, kit, settings))
     raise typer.Exit(code)

@@ -1,124 +1,56 @@
-"""Which job is worked at next: those who ask at once are served by one statement."""
+"""Claims on due jobs for one process: callers that ask at the same time are served by one statement."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-import structlog
-
-from stepladder.models.fair import MOST
-from stepladder.schemas.errors import UnreachableError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepladder.models.records import Claim, Taken
+    from stepladder.models.records import Claim
     from stepladder.models.store import Store
-
-log = structlog.get_logger("stepladder.runner")
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """A job that was taken. ``since`` is when it was asked for, by the loop's clock."""
-
-    taken: Taken
-    since: float
-
-
-_Turn: TypeAlias = "asyncio.Future[Picked | None]"
 
 
 class Claimer:
-    """Takes jobs in the order of ``models.fair`` for one process.
-
-    No more than ``MOST`` are taken before they are loaded: the leases of a whole crowd would grow old meanwhile.
-    """
+    """Claims due jobs in the order of ``models.fair``, a batch for all that wait at that moment."""
 
     def __init__(self, store: Store, owner: str, lease_s: float) -> None:
         self._store = store
         self._owner = owner
         self._lease_s = lease_s
-        self._turns: deque[_Turn] = deque()
-        self._picking: asyncio.Task[None] | None = None
-        self._opening = 0
-        self._has_room = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._claims: deque[Claim] = deque()
+        self._failure: Exception | None = None
+        self._waiting = 0
+        self._batch = 0
+        self._last_without = 0
 
-    async def next(self) -> Picked | None:
-        """The job that comes next, to be loaded or put back; None if there is none.
+    async def next(self) -> Claim | None:
+        """The job that comes next; None if none is due. Raises ``UnreachableError`` when the database breaks.
 
-        Raises ``UnreachableError`` when the database breaks.
+        The claim of a caller that is cancelled goes to another one, or runs out.
         """
-        turn: _Turn = asyncio.get_running_loop().create_future()
-        self._turns.append(turn)
-        if self._picking is None:
-            self._picking = asyncio.ensure_future(self._pick())
+        asked_in = self._batch
+        self._waiting += 1
         try:
-            return await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                picked = turn.result()
-                if picked is not None:  # it came too late
-                    await asyncio.shield(self.put_back(picked))
-            raise
-
-    async def put_back(self, picked: Picked) -> None:
-        """Lets go of a job that was not begun. Where the database breaks, its lease runs out."""
-        try:
-            await self._store.put_back(picked.taken)
-        except UnreachableError as error:
-            log.warning("job not put back", job=str(picked.taken.job_id), reason=str(error))
+            async with self._lock:
+                if not self._claims and self._last_without <= asked_in:
+                    await self._claim_batch()
+                if self._claims:
+                    return self._claims.popleft()
+                if self._failure is not None:
+                    raise self._failure
+                return None
         finally:
-            self._opened()
+            self._waiting -= 1
 
-    async def load(self, picked: Picked) -> Claim | None:
-        """The claim to a job; None if it is in other hands by now. Raises ``UnreachableError`` as ``next`` does."""
+    async def _claim_batch(self) -> None:
+        """What it finds holds for all that asked before it: nobody asks again whether nothing is due."""
+        self._batch += 1
+        self._failure = None
         try:
-            return await self._store.load(picked.taken)
-        finally:
-            self._opened()
-
-    def _opened(self) -> None:
-        self._opening -= 1
-        self._has_room.set()
-
-    async def _pick(self) -> None:
-        try:
-            while self._turns:
-                await self._serve()
-        finally:
-            self._picking = None
-
-    async def _serve(self) -> None:
-        while self._opening >= MOST:
-            self._has_room.clear()
-            await self._has_room.wait()
-        asking = len(self._turns)
-        since = asyncio.get_running_loop().time()
-        try:
-            found = await self._store.take(self._owner, self._lease_s, min(asking, MOST - self._opening))
-        except Exception as error:  # noqa: BLE001 -- it is for those who asked
-            for turn in self._leave(asking):
-                turn.set_exception(error)
-            return
-        self._opening += len(found)
-        for taken in found:
-            picked = Picked(taken, since)
-            served = self._leave(1)
-            for turn in served:
-                turn.set_result(picked)
-            if not served:
-                await self.put_back(picked)
-        if not found:
-            for turn in self._leave(asking):
-                turn.set_result(None)
-
-    def _leave(self, most: int) -> list[_Turn]:
-        """The first who still wait for their turn, up to ``most``. They wait no longer."""
-        leaving: list[_Turn] = []
-        while self._turns and len(leaving) < most:
-            turn = self._turns.popleft()
-            if not turn.done():
-                leaving.append(turn)
-        return leaving
+            self._claims.extend(await self._store.claim_due(self._owner, self._lease_s, self._waiting))
+        except Exception as error:  # noqa: BLE001 -- raised to each caller
+            self._failure = error
+        if not self._claims:
+            self._last_without = self._batch

@@ -1,15 +1,16 @@
-"""Claims kept alive while their worker works, all of them by one statement, and the work stopped once one is lost."""
+"""Leases kept alive while their jobs run, all of a process by one statement; work stops once its lease is lost."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
 from stepladder.models.records import LeaseStatus
 from stepladder.schemas.errors import UnreachableError
+from stepladder.workflows.events import Cancelled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -21,37 +22,37 @@ T = TypeVar("T")
 
 log = structlog.get_logger("stepladder.runner")
 
-BEATS_PER_LEASE = 3  # two may be late before the lease is over
+BEATS_PER_LEASE = 3  # two may be late before the lease ends
 
-MOST = 500
-"""Leases renewed by one statement: whoever commits a step of one of these jobs waits for it, some 5 ms."""
+BATCH = 500
+"""Leases renewed by one statement: a commit for one of these jobs waits for it, some 5 ms."""
+
+
+class LeaseLostError(Exception):
+    """The lease ended, or another worker has the job: write nothing more."""
 
 
 class Lease:
-    """``during`` runs a piece of work for as long as the claim holds and nobody asks for the job to end."""
+    """A lease that its ``Heartbeat`` renews. ``timer`` cancels the work under it when it runs out."""
 
-    def __init__(self, claim: Claim, until: float) -> None:
+    def __init__(self, claim: Claim, timer: asyncio.Timeout) -> None:
         self.claim = claim
-        self._loop = asyncio.get_running_loop()
-        self._lost: asyncio.Future[None] = self._loop.create_future()
-        self._cancelling: asyncio.Future[None] = self._loop.create_future()
-        self.alone: asyncio.Task[None] | None = None
-        """A heartbeat for this claim by itself."""
-        self._until = until
-        self._timer = self._loop.call_at(until, self._check)
+        self.single: asyncio.Task[None] | None = None
+        """A heartbeat for this lease alone."""
+        self._timer = timer
+        self._cancelling: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if claim.cancel_requested:
+            self._cancelling.set_result(None)
 
-    async def during(self, work: Coroutine[None, None, T], *, to_its_end: bool = False) -> T | LeaseStatus:
-        """What the work gives; or the status that stopped it, in which case the work was cancelled and has ended.
-
-        Work ``to_its_end`` is stopped by a lost claim alone, and not by a request to cancel.
-        """
-        stops = (self._lost,) if to_its_end else (self._lost, self._cancelling)
+    async def unless_cancelled(self, work: Coroutine[Any, Any, T]) -> T | Cancelled:
+        """What ``work`` returns; or ``Cancelled``, with the work stopped, once the job's cancellation is requested."""
+        if self.cancelling:
+            work.close()
+            return Cancelled()
         task = asyncio.ensure_future(work)
         try:
-            await asyncio.wait((task, *stops), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            return LeaseStatus.LOST if self._lost.done() else LeaseStatus.CANCELLING
+            await asyncio.wait((task, self._cancelling), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else Cancelled()
         finally:
             if not task.done():
                 task.cancel()
@@ -59,7 +60,7 @@ class Lease:
 
     @property
     def lost(self) -> bool:
-        return self._lost.done()
+        return self._timer.expired()
 
     @property
     def cancelling(self) -> bool:
@@ -67,36 +68,23 @@ class Lease:
 
     @property
     def until(self) -> float:
-        """When it is lost unless it is renewed before, by the loop's clock."""
-        return self._until
+        """When it ends unless it is renewed, by the loop's clock."""
+        return self._timer.when() or 0.0
 
     def update(self, status: LeaseStatus, until: float) -> None:
         """Takes in what a heartbeat found; a lease that is held is good ``until`` then."""
-        if status is LeaseStatus.LOST:
-            self._lose()
+        if self.lost:
             return
-        self._until = max(self._until, until)
-        if status is LeaseStatus.CANCELLING and not self._cancelling.done():
+        if status is LeaseStatus.LOST:
+            self._timer.reschedule(0)
+            return
+        self._timer.reschedule(max(self.until, until))
+        if status is LeaseStatus.CANCELLING and not self.cancelling:
             self._cancelling.set_result(None)
-
-    def end(self) -> None:
-        self._timer.cancel()
-        if self.alone is not None:
-            self.alone.cancel()
-
-    def _check(self) -> None:
-        if self._loop.time() < self._until:
-            self._timer = self._loop.call_at(self._until, self._check)
-        else:
-            self._lose()
-
-    def _lose(self) -> None:
-        if not self._lost.done():
-            self._lost.set_result(None)
 
 
 class Heartbeat:
-    """Beats for all claims that one process holds, three times a lease, for as long as it holds any."""
+    """Renews all leases that one process holds, three times a lease, for as long as it holds any."""
 
     def __init__(self, store: Store, lease_s: float) -> None:
         self._store = store
@@ -105,52 +93,63 @@ class Heartbeat:
         self._beating: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def keeps(self, claim: Claim, since: float) -> AsyncIterator[Lease]:
-        """Renews the lease of ``claim``, asked for at ``since`` by the loop's clock, until the block is left.
+    async def keep(self, claim: Claim) -> AsyncIterator[Lease]:
+        """Renews the lease of ``claim`` until the block is left.
 
-        A database that does not answer is asked again while the lease lasts.
+        Once the lease is lost the block is cancelled, and ``LeaseLostError`` raised in place of the cancellation. A
+        database that does not answer is asked again while the lease lasts.
         """
-        lease = Lease(claim, since + self._lease_s)
-        self._leases.add(lease)
-        if self._beating is None:
-            self._beating = asyncio.ensure_future(self._beat())
+        timer = asyncio.timeout_at(claim.asked_at + self._lease_s)
         try:
-            yield lease
-        finally:
-            lease.end()
-            self._leases.remove(lease)
-            if not self._leases and self._beating is not None:
-                beating, self._beating = self._beating, None
-                beating.cancel()
-                await asyncio.wait((beating,))
+            async with timer:
+                lease = Lease(claim, timer)
+                self._leases.add(lease)
+                if self._beating is None:
+                    self._beating = asyncio.ensure_future(self._beat())
+                try:
+                    yield lease
+                finally:
+                    await self._end(lease)
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            raise LeaseLostError from None
+
+    async def _end(self, lease: Lease) -> None:
+        self._leases.remove(lease)
+        if lease.single is not None:
+            lease.single.cancel()
+        if not self._leases and self._beating is not None:
+            beating, self._beating = self._beating, None
+            beating.cancel()
+            await asyncio.wait((beating,))
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self._lease_s / BEATS_PER_LEASE)
             leases = [lease for lease in self._leases if not lease.lost]
-            for some in (leases[at : at + MOST] for at in range(0, len(leases), MOST)):
+            for batch in (leases[at : at + BATCH] for at in range(0, len(leases), BATCH)):
                 try:
-                    await self._renew(some)
+                    await self._renew(batch)
                 except Exception:
                     log.exception("heartbeat failed")  # a bug: the next one may do better
 
     async def _renew(self, leases: Sequence[Lease]) -> None:
-        loop = asyncio.get_running_loop()
-        sent = loop.time()
+        sent = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(max(lease.until for lease in leases)):
                 found = await self._store.heartbeats([lease.claim for lease in leases], self._lease_s)
         except (UnreachableError, TimeoutError):
             return
-        for lease in leases:
+        for lease in self._leases.intersection(leases):  # others ended meanwhile
             status = found.get(lease.claim.job.id)
             if status is not None:
                 lease.update(status, sent + self._lease_s)
-            elif lease.alone is None or lease.alone.done():  # one that waits for a lock makes nobody else wait
-                lease.alone = asyncio.ensure_future(self._renew_alone(lease))
+            elif lease.single is None or lease.single.done():  # one that waits for a lock delays no other
+                lease.single = asyncio.ensure_future(self._renew_single(lease))
 
-    async def _renew_alone(self, lease: Lease) -> None:
-        """For a job that is lost, or that somebody else wrote to when its turn was."""
+    async def _renew_single(self, lease: Lease) -> None:
+        """For a lease that is lost, or whose job another transaction was writing to."""
         sent = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(lease.until):

@@ -1,4 +1,4 @@
-"""One job's slice: claim, decide, do, commit, until there is nothing to do now or the job is in other hands."""
+"""One slice of a job: claim, advance, commit, do, until there is nothing to do now or another worker has the job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
@@ -15,11 +15,9 @@ import structlog
 
 from stepladder.engine.limiter import ConcurrencyLimiter
 from stepladder.models.children import cancel_children
-from stepladder.models.records import LeaseStatus
 from stepladder.runner import children
 from stepladder.runner.asking import Asking
-from stepladder.runner.claimer import Claimer
-from stepladder.runner.heartbeat import Heartbeat
+from stepladder.runner.heartbeat import Heartbeat, LeaseLostError
 from stepladder.runner.refusals import Refusals
 from stepladder.runner.tools import run_tool
 from stepladder.schemas.answer import Verdict
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from stepladder.engine.limiter import Permit
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
-    from stepladder.runner.claimer import Picked
     from stepladder.runner.heartbeat import Lease
     from stepladder.runner.machines import Machines
     from stepladder.workflows.events import Event
@@ -64,7 +61,7 @@ log = structlog.get_logger("stepladder.runner")
 
 LEASE_S = 3.0  # with a sweep every second, a job whose worker died goes on within five seconds
 HAND_BACK_S = 10.0
-SHORT_REST_S = 5.0  # a backoff this short is slept through; a longer one lets go of the job
+SHORT_REST_S = 5.0  # the worker sleeps through a backoff this short, and releases the job for a longer one
 
 
 class SliceEnd(StrEnum):
@@ -76,16 +73,16 @@ class SliceEnd(StrEnum):
     RESTING = "resting"
     WAITING = "waiting"
     PAUSED = "paused"
-    """Somebody paused the job, or its workflow, while a tool ran or before anything was begun."""
+    """The job or its workflow was paused while a tool ran, or before anything was begun."""
     HANDED_BACK = "handed_back"
-    """``is_over`` said so, between two turns: the job is due, and its last answer stored and not yet judged."""
+    """``should_stop`` said so. The job is due, and its last answer stored and not yet judged."""
     LOST = "lost"
-    """The job fell into other hands on the way. Nothing was written after that."""
+    """The lease was lost, or the job paused while the engine answered. Nothing was written after that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a slice came to. ``job`` is the machine's memory as it was last committed; None if nothing was claimed."""
+    """How a slice ended. ``job`` is the machine's memory as last committed; None if none was claimed, or it is lost."""
 
     end: SliceEnd
     job: Job | None = None
@@ -96,85 +93,80 @@ def owner_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-@dataclass(frozen=True, slots=True)
+def never() -> bool:
+    return False
+
+
 class Runner:
-    """Runs slices of jobs. ``observe`` is called with every step that was committed, for those who watch.
+    """Runs slices of jobs, any number at once, and keeps nothing of a job between them.
 
-    ``is_over`` is asked of a job whenever an answer of the engine has been stored: that is the one moment at which no
-    request and no tool is under way and none is opened. If so, the job is handed back, and whoever claims it next
-    judges the answer and goes on. ``notify`` is called with jobs that fell due by what was done here, such as children
-    that were started and parents of those that ended; nobody has to listen.
-
-    One runner serves any number of slices at once; of their jobs it holds nothing between them.
+    ``observe`` is called with every transition that was committed. ``notify`` is called with jobs that fell due by
+    what was done here, such as children that were started and parents of those that ended.
     """
 
-    store: Store
-    machines: Machines
-    engine: EngineClient
-    identity: Identity
-    owner: str = field(default_factory=owner_name)
-    lease_s: float = LEASE_S
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    observe: Callable[[Transition], None] = lambda _: None
-    is_over: Callable[[UUID], bool] = lambda _: False
-    notify: Callable[[Sequence[UUID]], None] = lambda _: None
-    limiter: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
-    asking: Asking = field(init=False)
-    heartbeat: Heartbeat = field(init=False)
-    claimer: Claimer = field(init=False)
+    def __init__(
+        self,
+        store: Store,
+        machines: Machines,
+        engine: EngineClient,
+        identity: Identity,
+        *,
+        owner: str | None = None,
+        lease_s: float = LEASE_S,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        observe: Callable[[Transition], None] = lambda _: None,
+        notify: Callable[[Sequence[UUID]], None] = lambda _: None,
+        limiter: ConcurrencyLimiter | None = None,
+    ) -> None:
+        self.store = store
+        self.machines = machines
+        self.identity = identity
+        self.owner = owner or owner_name()
+        self.lease_s = lease_s
+        self.now = now
+        self.observe = observe
+        self.notify = notify
+        self.limiter = limiter or ConcurrencyLimiter()
+        self.asking = Asking(store, engine, identity, now, Refusals(limiter=self.limiter))
+        self._heartbeat = Heartbeat(store, lease_s)
 
-    def __post_init__(self) -> None:
-        refusals = Refusals(limiter=self.limiter)
-        object.__setattr__(self, "asking", Asking(self.store, self.engine, self.identity, self.now, refusals))
-        object.__setattr__(self, "heartbeat", Heartbeat(self.store, self.lease_s))
-        object.__setattr__(self, "claimer", Claimer(self.store, self.owner, self.lease_s))
+    async def run_slice(self, job_id: UUID | None = None, should_stop: Callable[[], bool] = never) -> Slice:
+        """Claims a job, the one named or the next that is due, and runs it. Raises as ``run`` does."""
+        claim = await self.store.claim(self.owner, self.lease_s, job_id)
+        return Slice(SliceEnd.IDLE) if claim is None else await self.run(claim, should_stop)
 
-    async def run_slice(self, job_id: UUID | None = None) -> Slice:
-        """Claims a job (the one named, or the next that is due) and drives it as far as it goes now.
+    async def run(self, claim: Claim, should_stop: Callable[[], bool] = never) -> Slice:
+        """Runs a claimed job as far as it goes now.
+
+        ``should_stop`` is asked at first and whenever an answer of the engine has been stored: then no request and no
+        tool is under way. If it says so the job is handed back, and the next worker judges the answer and goes on.
 
         Raises ``UnreachableError`` when the database breaks, and ``BadDocumentError`` where this process lacks a tool
         of the job's workflow; the job is handed back then, or its lease runs out.
         """
-        since = asyncio.get_running_loop().time()
-        claim = await self.store.claim(self.owner, self.lease_s, job_id)
-        return Slice(SliceEnd.IDLE) if claim is None else await self._run(claim, since)
-
-    async def pick(self) -> Picked | None:
-        """Takes the job that comes next, for ``run_picked`` or ``put_back``; None if there is none.
-
-        Raises ``UnreachableError`` when the database breaks.
-        """
-        return await self.claimer.next()
-
-    async def put_back(self, picked: Picked) -> None:
-        await self.claimer.put_back(picked)
-
-    async def run_picked(self, picked: Picked) -> Slice:
-        """As ``run_slice``, with a job that was taken already."""
-        claim = await self.claimer.load(picked)
-        return Slice(SliceEnd.LOST) if claim is None else await self._run(claim, picked.since)
-
-    async def _run(self, claim: Claim, since: float) -> Slice:
         with structlog.contextvars.bound_contextvars(job=str(claim.job.id), workflow=claim.workflow):
             try:
+                if should_stop():
+                    return await self._hand_back(claim)
                 machine = await self._machine(claim)
-                if machine is None:
-                    return await self._cancel(claim)
-                async with self.heartbeat.keeps(claim, since) as lease:
+                async with self._heartbeat.keep(claim) as lease:
                     with self.limiter.permit() as permit:
-                        return await self._drive(claim, machine, lease, permit)
+                        return await _JobRun(self, claim, machine, lease, permit, should_stop).run()
+            except LeaseLostError:
+                log.warning("job lost", fence=claim.fence)
+                return Slice(SliceEnd.LOST)
             except asyncio.CancelledError:
-                await asyncio.shield(self._hand_back(claim, None))
+                await asyncio.shield(self._hand_back(claim))
                 raise
             except UnreachableError:  # the database, which may be back already
-                await self._hand_back(claim, None)
+                await self._hand_back(claim)
                 raise
             except Exception:  # a bug, or a tool that this process lacks: another worker may do better, but not at once
                 await self._hand_back(claim, self.now() + timedelta(seconds=HAND_BACK_S))
                 raise
 
     async def _machine(self, claim: Claim) -> Machine | None:
-        """None where this process lacks what the document names, and the job is only to end."""
+        """None where this process lacks what the document names, and the job only has to end."""
         try:
             return await self.machines.get(claim.workflow, claim.version, claim.variant)
         except BadDocumentError:
@@ -182,58 +174,49 @@ class Runner:
                 return None
             raise
 
-    async def _cancel(self, claim: Claim) -> Slice:
-        step = cancel(claim.job, self.now(), claim.settled)
-        if not await self.store.commit(claim, step):
-            return Slice(SliceEnd.LOST, claim.job)
-        self.observe(step)
-        if not step.job.status.final:
-            return Slice(SliceEnd.WAITING, step.job)
-        await self._ended(claim, step.job)
-        return Slice(SliceEnd.FINISHED, step.job)
-
-    async def _ended(self, claim: Claim, job: Job) -> None:
-        """What a job's end means to its family. Where the database breaks, the sweep does it."""
-        with contextlib.suppress(UnreachableError):
-            if any(isinstance(visit, ChildCall) for visit in job.visits):
-                self.notify(await cancel_children(self.store, job.id))
-        if claim.parent is not None:
-            self.notify([claim.parent])
-
-    async def _hand_back(self, claim: Claim, due_at: datetime | None) -> None:
+    async def _hand_back(self, claim: Claim, due_at: datetime | None = None) -> Slice:
         with contextlib.suppress(UnreachableError):  # then the lease runs out
             await self.store.release(claim, due_at)
+        return Slice(SliceEnd.HANDED_BACK, claim.job)
 
-    async def _drive(self, claim: Claim, machine: Machine, lease: Lease, permit: Permit) -> Slice:
-        job = claim.job
-        first = await lease.during(self._first_trigger(claim, machine), to_its_end=True)
-        if isinstance(first, LeaseStatus):
-            return Slice(SliceEnd.LOST, job)
-        trigger = first
-        while True:
-            step = await self._step(claim, machine, job, trigger, lease, permit)
-            if step is None:
-                log.warning("job lost", fence=claim.fence)
-                return Slice(SliceEnd.LOST, job)
-            self.observe(step)
-            job = step.job
-            without_permit = isinstance(step.next, Ask) and lease.cancelling and not permit.held
-            if without_permit or (
-                claim.cancel_requested and isinstance(step.next, Ask | RunTool | Resolve | TendChildren)
-            ):
-                trigger = Cancelled()  # a stored answer came first: it was paid for
-                continue
-            match step.next:
-                case Ask() | RunTool():
-                    # What cannot be undone is waited for, whoever asks for the end: its result is not to be lost.
-                    to_its_end = isinstance(step.next, RunTool) and step.next.call.effect is Effect.IRREVERSIBLE
-                    came = await lease.during(self._do(claim, machine, job, step.next, permit), to_its_end=to_its_end)
-                case Resolve() | TendChildren():
-                    came = await lease.during(self._call(claim, job, step.next), to_its_end=True)
-                case Rest(until) if not self._is_long(until):
-                    came = await lease.during(self._sleep(until))
-                case Rest():
+
+@dataclass(slots=True)
+class _JobRun:
+    """One claimed job in a worker's hands, with all that it needs."""
+
+    runner: Runner
+    claim: Claim
+    machine: Machine | None
+    lease: Lease
+    permit: Permit
+    should_stop: Callable[[], bool]
+
+    async def run(self) -> Slice:
+        job = self.claim.job
+        event: Event | None = await self._first_event()
+        while event is not None:
+            # Once cancellation is requested, what the event brings is kept, since it was paid for, and nothing is begun.
+            ending = self.lease.cancelling and not isinstance(event, Cancelled)
+            transition = self._advance(job, event, hold=ending)
+            if isinstance(transition.next, Ask) and not await self._has_permit(transition.job):
+                continue  # time has passed
+            if not isinstance(transition.next, Ask):
+                self.permit.release()
+            committed = await self._commit(transition, job, event, ending=ending)
+            if committed is None:
+                break
+            job = committed.job
+            self.runner.observe(committed)
+            match committed.next:
+                case Hold() if ending:
+                    event = Cancelled()
+                case Rest(until) if self._is_long(until):
                     return Slice(SliceEnd.RESTING, job)
+                case Ask() | RunTool() | Resolve() | TendChildren() | Rest() as command:
+                    event = await self._do(command, job)
+                    if isinstance(event, Judged) and self.should_stop():
+                        await self.runner.store.release(self.claim)
+                        return Slice(SliceEnd.HANDED_BACK, job)
                 case Await() | AwaitSettlement() | AwaitChildren():
                     log.info("job waits", signal=job.waiting_for, state=job.state)
                     return Slice(SliceEnd.WAITING, job)
@@ -242,106 +225,24 @@ class Runner:
                     return Slice(SliceEnd.PAUSED, job)
                 case Finished():
                     log.info("job ended", status=job.status, failure=job.failure, tokens=job.tokens)
-                    await self._ended(claim, job)
+                    await self._notify_family(job)
                     return Slice(SliceEnd.FINISHED, job)
                 case other:
                     assert_never(other)
-            if came is None or came is LeaseStatus.LOST:
-                log.warning("job lost", fence=claim.fence)
-                return Slice(SliceEnd.LOST, job)
-            if isinstance(came, Judged) and self.is_over(job.id):
-                await self._hand_back(claim, None)
-                return Slice(SliceEnd.HANDED_BACK, job)
-            trigger = Cancelled() if isinstance(came, LeaseStatus) else came
+        log.warning("job lost", fence=self.claim.fence)
+        return Slice(SliceEnd.LOST)
 
-    async def _step(
-        self, claim: Claim, machine: Machine, job: Job, trigger: Event, lease: Lease, permit: Permit
-    ) -> Transition | None:
-        """The machine's step, committed; None if the job is in other hands.
-
-        Where somebody has paused the job, nothing more is begun: the step is made anew, and ends before that. What the
-        trigger brings is kept. (An answer of the engine stopped such a job already, when it was stored.)
-        """
-        step, waited = self._advance(machine, job, trigger), False
-        while isinstance(step.next, Ask) and not permit.try_acquire() and not self._is_late(step.job):
-            waited = True
-            status = await lease.during(self._acquire(permit, step.job))
-            if status is LeaseStatus.LOST:
-                return None
-            step = self._advance(machine, job, trigger)  # anew, since time has passed
-            if status is LeaseStatus.CANCELLING:
-                break
-        if not isinstance(step.next, Ask):
-            permit.release()
-        begins = isinstance(step.next, Ask | RunTool | Resolve) and (waited or not isinstance(trigger, Judged))
-        if await self._commit(claim, machine, step, unless_paused=begins):
-            return step
-        if not begins or not await self.store.holds(claim):
-            return None
-        step = self._advance(machine, job, trigger, hold=True)
-        return step if await self._commit(claim, machine, step) else None
-
-    def _advance(self, machine: Machine, job: Job, trigger: Event, *, hold: bool = False) -> Transition:
-        known = self.identity
-        return advance(
-            machine, job, trigger, self.now(), max_model_len=known.max_model_len, lengths=known.lengths, hold=hold
-        )
-
-    async def _commit(self, claim: Claim, machine: Machine, step: Transition, *, unless_paused: bool = False) -> bool:
-        stamp = None
-        if step.opened is not None and isinstance(step.next, Ask):
-            stamp = self.asking.stamp(machine, step.job, step.next.turn, step.opened)
-        if not isinstance(step.next, AwaitSettlement):
-            claim = replace(claim, cancel_requested=False)  # not followed yet: wherever the job is let go of, it is due
-        if isinstance(step.next, Await) and _early(claim, step, step.next.wait):
-            claim = replace(claim, known_signals=0)  # and so the job is due again at once
-        long = isinstance(step.next, Rest) and self._is_long(step.next.until)
-        return await self.store.commit(
-            claim, step, stamp, release=not isinstance(step.next, Rest) or long, unless_paused=unless_paused
-        )
-
-    async def _acquire(self, permit: Permit, job: Job) -> None:
-        """Waits for a slot of the engine, or for the job's deadline. No attempt is open yet."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(job.left_s(self.now())):
-                await permit.acquire()
-
-    def _is_late(self, job: Job) -> bool:
-        left_s = job.left_s(self.now())
-        return left_s is not None and left_s <= 0
-
-    async def _do(
-        self, claim: Claim, machine: Machine, job: Job, action: Ask | RunTool, permit: Permit
-    ) -> Event | None:
-        """Does what the machine wants, with no connection to the database held meanwhile. None: the job is lost."""
-        if isinstance(action, RunTool):
-            tool = machine.tool(action.call.state, action.call.tool)
-            log.info("tool runs", state=action.call.state, tool=tool.name, effect=tool.effect)
-            return await run_tool(tool, action.call, job.left_s(self.now()))
-        with structlog.contextvars.bound_contextvars(turn=action.turn.ordinal, attempt=action.attempt.ordinal):
-            verdict = await self.asking.ask(claim, machine, job, action, permit)
-            return None if verdict is None else Judged(verdict)
-
-    async def _call(self, claim: Claim, job: Job, action: Resolve | TendChildren) -> Event | None:
-        if isinstance(action, Resolve):
-            return await children.resolve(self.store, action)
-        return await children.tend(self.store, claim, job, action, self.now(), self.notify)
-
-    async def _sleep(self, until: datetime) -> Claimed:
-        await asyncio.sleep(max(0.0, (until - self.now()).total_seconds()))
-        return Claimed()
-
-    def _is_long(self, until: datetime) -> bool:
-        return (until - self.now()).total_seconds() > SHORT_REST_S
-
-    async def _first_trigger(self, claim: Claim, machine: Machine) -> Event:
-        """What a claim finds: a stored answer without its verdict, an attempt never heard of again, a signal, time."""
-        job, pending = claim.job, claim.pending
+    async def _first_event(self) -> Event:
+        """What a claim finds: a stored answer without its verdict, an abandoned attempt, a signal, time."""
+        claim, job, pending = self.claim, self.claim.job, self.claim.pending
         match job.open:
+            case _ if self.machine is None:
+                return Cancelled(claim.settled)
             case Turn() as turn if pending is not None:
                 if pending.arrival is None:
                     return Judged(Verdict(Outcome.TRANSPORT, Cause.ABANDONED.value))
-                return Judged(await self.asking.verdict(machine, job, turn, pending.attempt, pending.arrival))
+                asking = self.runner.asking
+                return Judged(await asking.verdict(self.machine, job, turn, pending.attempt, pending.arrival))
             case ToolCall() if claim.settled is not None:
                 return Cancelled(claim.settled) if claim.cancel_requested else claim.settled
             case _ if claim.cancel_requested:
@@ -352,7 +253,101 @@ class Runner:
             case _:
                 return Claimed(claim.taken_over)
 
+    def _advance(self, job: Job, event: Event, *, hold: bool) -> Transition:
+        if isinstance(event, Cancelled):  # needs no machine
+            return cancel(job, self.runner.now(), event.settled)
+        known = self.runner.identity
+        return advance(
+            self._known_machine,
+            job,
+            event,
+            self.runner.now(),
+            max_model_len=known.max_model_len,
+            lengths=known.lengths,
+            hold=hold,
+        )
 
-def _early(claim: Claim, step: Transition, wait: Wait) -> bool:
-    """Whether a signal for this wait is there already."""
-    return any(signal.name == wait.signal and signal.id != step.taken for signal in claim.signals)
+    async def _has_permit(self, job: Job) -> bool:
+        """Whether the engine takes the request now. Else waits for a permit or the deadline, with no attempt open."""
+        left_s = job.left_s(self.runner.now())
+        is_late = left_s is not None and left_s <= 0  # nothing is sent then
+        if self.permit.try_acquire() or is_late or self.lease.cancelling:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await self.lease.unless_cancelled(self.permit.acquire())
+        return False
+
+    async def _commit(self, transition: Transition, job: Job, event: Event, *, ending: bool) -> Transition | None:
+        """Writes the transition; of a job that was paused, one that begins nothing. Returns what was written, None if lost."""
+        begins = isinstance(transition.next, Ask | RunTool | Resolve)
+        if await self._write(transition, ending=ending, unless_paused=begins):
+            return transition
+        if not begins or not await self.runner.store.holds(self.claim):
+            return None
+        held = self._advance(job, event, hold=True)
+        return held if await self._write(held, ending=False) else None
+
+    async def _write(self, transition: Transition, *, ending: bool, unless_paused: bool = False) -> bool:
+        claim, stamp, command = self.claim, None, transition.next
+        if transition.opened is not None and isinstance(command, Ask):
+            stamp = self.runner.asking.stamp(self._known_machine, transition.job, command.turn, transition.opened)
+        if not isinstance(command, AwaitSettlement):
+            claim = replace(claim, cancel_requested=False)  # not followed yet: the job is due once it is released
+        if isinstance(command, Await) and self._has_early_signal(command.wait, transition):
+            claim = replace(claim, known_signals=0)  # and so the job is due again at once
+        keeps = (isinstance(command, Rest) and not self._is_long(command.until)) or (
+            isinstance(command, Hold) and ending
+        )
+        return await self.runner.store.commit(claim, transition, stamp, release=not keeps, unless_paused=unless_paused)
+
+    def _has_early_signal(self, wait: Wait, transition: Transition) -> bool:
+        return any(signal.name == wait.signal and signal.id != transition.taken for signal in self.claim.signals)
+
+    def _is_long(self, until: datetime) -> bool:
+        return (until - self.runner.now()).total_seconds() > SHORT_REST_S
+
+    async def _do(self, command: Ask | RunTool | Resolve | TendChildren | Rest, job: Job) -> Event | None:
+        """Carries out a command, with no database connection held meanwhile. None: the job is lost."""
+        match command:
+            case Ask():
+                return await self.lease.unless_cancelled(self._ask(command, job))
+            case RunTool(call) if call.effect is Effect.IRREVERSIBLE:  # its result must not be lost
+                return await self._run_tool(call, job)
+            case RunTool(call):
+                return await self.lease.unless_cancelled(self._run_tool(call, job))
+            case Resolve():
+                return await children.resolve(self.runner.store, command)
+            case TendChildren():
+                runner = self.runner
+                return await children.tend(runner.store, self.claim, job, command, runner.now(), runner.notify)
+            case Rest(until):
+                return await self.lease.unless_cancelled(self._rest(until))
+
+    async def _ask(self, command: Ask, job: Job) -> Judged | None:
+        with structlog.contextvars.bound_contextvars(turn=command.turn.ordinal, attempt=command.attempt.ordinal):
+            verdict = await self.runner.asking.ask(self.claim, self._known_machine, job, command, self.permit)
+            return None if verdict is None else Judged(verdict)
+
+    async def _run_tool(self, call: ToolCall, job: Job) -> Event:
+        tool = self._known_machine.tool(call.state, call.tool)
+        log.info("tool runs", state=call.state, tool=tool.name, effect=tool.effect)
+        return await run_tool(tool, call, job.left_s(self.runner.now()))
+
+    async def _rest(self, until: datetime) -> Claimed:
+        await asyncio.sleep(max(0.0, (until - self.runner.now()).total_seconds()))
+        return Claimed()
+
+    async def _notify_family(self, job: Job) -> None:
+        """The end of a job ends its children and wakes its parent. Where the database breaks, the sweep does it."""
+        with contextlib.suppress(UnreachableError):
+            if any(isinstance(visit, ChildCall) for visit in job.visits):
+                self.runner.notify(await cancel_children(self.runner.store, job.id))
+        if self.claim.parent is not None:
+            self.runner.notify([self.claim.parent])
+
+    @property
+    def _known_machine(self) -> Machine:
+        if self.machine is None:
+            raise TypeError("a job that only ends has no machine")
+        return self.machine

@@ -1,4 +1,4 @@
-"""From endpoints to working parts: a store, an engine client, and a runner over both."""
+"""From server URLs to working parts: a store, and a runner over it and an engine client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.engine.client import EngineClient
-from stepladder.engine.identity import Identity, identify
+from stepladder.engine.identity import identify
 from stepladder.models.reads import Reads
 from stepladder.models.store import Store
 from stepladder.runner.machines import Machines
@@ -16,24 +16,21 @@ from stepladder.runner.sharing import shared_limiter
 from stepladder.wiring.stores import open_database
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from uuid import UUID
 
-    from stepladder.engine.limiter import ConcurrencyLimiter
-    from stepladder.schemas.prices import Prices
     from stepladder.schemas.tool import Kit
+    from stepladder.wiring.settings import Settings
     from stepladder.workflows.transition import Transition
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What a process that runs jobs is made of."""
+    """What a process needs to run jobs."""
 
     store: Store
     reads: Reads
-    engine: EngineClient
-    identity: Identity
     runner: Runner
-    limiter: ConcurrencyLimiter
 
 
 @asynccontextmanager
@@ -42,22 +39,26 @@ async def open_system(
     engine_url: str,
     kit: Kit,
     *,
-    api_key: str | None = None,
-    model: str | None = None,
-    prices: Prices | None = None,
-    engine_concurrency: int | None = None,
+    settings: Settings | None = None,
     observe: Callable[[Transition], None] = lambda _: None,
+    notify: Callable[[Sequence[UUID]], None] = lambda _: None,
 ) -> AsyncIterator[System]:
-    """Everything, ready for work. ``prices`` hold from now on, ``observe`` sees every step that is committed.
+    """Everything, ready for work. Of ``settings`` it takes the engine's key and model, prices, and concurrency.
 
-    ``engine_concurrency`` bounds the requests that all processes together have at the engine at once.
+    ``observe`` and ``notify`` are the runner's.
 
     Raises ``UnreachableError`` for a database or an engine that does not answer, ``BadInputError`` for a model that
     the engine does not serve.
     """
-    async with open_database(database_url, prices) as database, EngineClient(engine_url, api_key=api_key) as engine:
+    key = None if settings is None or settings.engine_api_key is None else settings.engine_api_key.get_secret_value()
+    model, prices, bound = (
+        (None, None, None) if settings is None else (settings.model, settings.prices, settings.engine_concurrency)
+    )
+    async with open_database(database_url, prices) as database, EngineClient(engine_url, api_key=key) as engine:
         identity = await identify(engine, model=model)
-        async with shared_limiter(database, engine.base_url, engine_concurrency) as limiter:
+        async with shared_limiter(database, engine.base_url, bound) as limiter:
             store = Store(database)
-            runner = Runner(store, Machines(store, kit), engine, identity, observe=observe, limiter=limiter)
-            yield System(store, Reads(database), engine, identity, runner, limiter)
+            runner = Runner(
+                store, Machines(store, kit), engine, identity, observe=observe, notify=notify, limiter=limiter
+            )
+            yield System(store, Reads(database), runner)

@@ -72,12 +72,12 @@ async def test_metrics_count_in_the_words_of_the_outcomes(bill: Api, monkeypatch
     assert by_status == [1, 1, 1, 0]
     assert (first["stepladder_queue_jobs"], first["stepladder_jobs_in_hand"]) == (1, 0)
     assert first["stepladder_queue_age_seconds"] > 0
-    [taken] = await bill.store.take("worker", 60.0)
+    [taken] = await bill.store.claim_due("worker", 60.0)
     held = await numbers(bill)
     assert held["stepladder_jobs_in_hand"] == 1
     assert held['stepladder_workflow_jobs_in_hand{workflow="bill"}'] == 1
     assert held['stepladder_principal_jobs_in_hand{principal="local"}'] == 1
-    await bill.store.put_back(taken)
+    await bill.store.release(taken)
     posted = 'stepladder_http_requests_total{method="POST",route="/v1/jobs",status="202"}'
     assert first[posted] == 3
     assert not [name for name in first if name.startswith("stepladder_cost")]  # no price is known
@@ -168,7 +168,7 @@ async def test_every_metric_that_the_page_names_is_there_with_its_labels(bill: A
     await bill.publish(OBSERVING)
     await drive(bill, Answer({"total": 12}), workflow="observing")
     await bill.submit()
-    await bill.store.take("worker", 60.0)
+    await bill.store.claim_due("worker", 60.0)
     async with Database(bill.database_url) as database:
         await renew_share(database, "http://gpu/v1", uuid7(), 9, keep=0, in_use=0, wanted=0, lease_s=60.0)
     await bill.client.get("/metrics")

@@ -27,7 +27,6 @@ from stepladder.models.database import Database
 from stepladder.models.ids import uuid7
 from stepladder.models.records import LeaseStatus, Receipt, Settling, Stamp
 from stepladder.models.store import Store
-from stepladder.runner.runner import _early
 from stepladder.schemas.answer import Received
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance
@@ -189,8 +188,10 @@ class AnyOrder(RuleBasedStateMachine):
             stamp = Stamp(f"{hand.job.id}-{step.opened.turn}-{step.opened.ordinal}")
         if not isinstance(step.next, AwaitSettlement):
             claim = replace(claim, cancel_requested=False)
-        if isinstance(step.next, Await) and _early(claim, step, step.next.wait):
-            claim = replace(claim, known_signals=0)
+        if isinstance(step.next, Await):
+            signal = step.next.wait.signal
+            if any(one.name == signal and one.id != step.taken for one in claim.signals):
+                claim = replace(claim, known_signals=0)
         return self.do(self.store.commit(claim, step, stamp, release=False, unless_paused=unless_paused))
 
     # What a worker does with a job in hand --------------------------------------------------------------------------

@@ -55,13 +55,11 @@ CONTRACT: dict[str, tuple[str, ...]] = {
         "an_expired_lease_is_taken_over",
         "a_job_that_is_named_is_not_kept_back_but_counts",
     ),
-    "take": (
+    "claim_due": (
         "the_higher_priority_is_claimed_first_and_then_the_longer_wait",
         "a_workflows_bound_holds_strictly_under_eight_workers_at_once",
         "a_job_that_somebody_writes_to_is_passed_over",
     ),
-    "load": ("a_job_that_is_in_other_hands_by_now_is_not_loaded", "a_job_comes_back_as_the_machine_left_it"),
-    "put_back": ("a_job_that_was_put_back_is_due_and_its_fence_is_another",),
     "arrived": (
         "an_answer_arrives_once",
         "an_answer_that_was_stored_survives_its_worker",
@@ -186,14 +184,6 @@ async def test_of_several_submissions_at_once_under_a_key_one_writes(bench: Benc
     assert sorted(one.again for one in submitted) == [False, *[True] * 5]
 
 
-async def test_a_job_that_is_in_other_hands_by_now_is_not_loaded(bench: Bench) -> None:
-    await bench.submit()
-    [taken] = await bench.store.take("first", 0.0)
-    [again] = await bench.store.take("second", 60.0)
-    assert await bench.store.load(taken) is None
-    assert await bench.store.load(again) is not None
-
-
 async def test_an_answer_to_a_paused_job_is_kept_and_lets_go_of_it(bench: Bench) -> None:
     job = await bench.submit()
     claim, attempt = await bench.ask(await bench.claim(job))
@@ -222,7 +212,7 @@ async def test_nobody_claims_a_paused_job_and_unpaused_it_is_where_it_was(bench:
     assert await bench.store.pause(job.id, "kim") is Receipt.ACCEPTED
     assert await bench.store.pause(job.id, "kim") is Receipt.DUPLICATE
     assert await bench.store.claim("worker", 60.0, job.id) is None
-    assert await bench.store.take("worker", 60.0) == []
+    assert await bench.store.claim_due("worker", 60.0) == []
     assert await bench.store.unpause(job.id, "kim") is Receipt.ACCEPTED
     claim = await bench.claim(job)
     assert replace(claim.job, event_count=1) == job

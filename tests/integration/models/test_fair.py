@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from uuid import UUID
 
-    from stepladder.models.records import Taken
+    from stepladder.models.records import Claim
 
 
 @dataclass
@@ -45,20 +45,20 @@ class Market:
         await self.store.submit_many([NewJob(job, workflow, version, **words) for job in jobs])
         return ids
 
-    async def take(self, most: int = 1, *, lease_s: float = 60.0) -> list[Taken]:
-        return await self.store.take("worker", lease_s, most)
+    async def take(self, most: int = 1, *, lease_s: float = 60.0) -> list[Claim]:
+        return await self.store.claim_due("worker", lease_s, most)
 
-    async def names(self, taken: list[Taken], column: str = "principal") -> list[str]:
+    async def names(self, taken: list[Claim], column: str = "principal") -> list[str]:
         rows = await self.rows(f"SELECT id, {column} AS name FROM jobs")  # noqa: S608 -- a name of ours
         name = {row["id"]: row["name"] for row in rows}
-        return [name[one.job_id] for one in taken]
+        return [name[one.job.id] for one in taken]
 
     async def taken_one_by_one(self, count: int, column: str = "principal") -> list[str]:
         return [name for _ in range(count) for name in await self.names(await self.take(), column)]
 
-    async def end(self, taken: Taken) -> None:
+    async def end(self, taken: Claim) -> None:
         done = "status = 'succeeded', finished_at = now(), wake_at = NULL, lease_owner = NULL, lease_until = NULL"
-        await self.rows(f"UPDATE jobs SET {done} WHERE id = %(id)s RETURNING id", {"id": taken.job_id})  # noqa: S608
+        await self.rows(f"UPDATE jobs SET {done} WHERE id = %(id)s RETURNING id", {"id": taken.job.id})  # noqa: S608
 
     async def rows(self, statement: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         return await self.database.rows(statement, dict(parameters or {}))
@@ -103,7 +103,7 @@ async def test_principals_take_turns(market: Market) -> None:
 async def test_of_one_principal_who_waited_longest_goes_first_whatever_the_workflow(market: Market) -> None:
     await market.workflow("v")
     jobs = [(await market.jobs("one", workflow=workflow))[0] for workflow in "wvvw"]
-    assert [(await market.take())[0].job_id for _ in jobs] == jobs
+    assert [(await market.take())[0].job.id for _ in jobs] == jobs
 
 
 async def test_what_one_principal_has_of_many_workflows_displaces_nobody(market: Market) -> None:
@@ -153,7 +153,7 @@ async def test_both_bounds_leave_as_many_as_both_allow(market: Market) -> None:
     await market.jobs("a", 10, workflow="bounded")
     await market.jobs("a", 10)
     await market.jobs("b", 10, workflow="bounded")
-    found: list[Taken] = []
+    found: list[Claim] = []
     while some := await market.take(MOST):
         found += some
     assert Counter(await market.names(found))["a"] == 2
@@ -197,22 +197,19 @@ async def test_a_job_that_somebody_writes_to_is_passed_over(market: Market, data
     first, second = await market.jobs("a", 2)
     async with await psycopg.AsyncConnection.connect(database_url) as writer:
         await writer.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (first,))
-        assert {one.job_id for one in await market.take(2)} == {second}
+        assert {one.job.id for one in await market.take(2)} == {second}
 
 
-async def test_a_job_that_was_put_back_is_due_and_its_fence_is_another(market: Market) -> None:
+async def test_a_released_job_is_due_under_a_higher_fence(market: Market) -> None:
     await market.jobs("a")
     [taken] = await market.take()
-    await market.store.put_back(taken)
-    assert await market.store.load(taken) is None
+    await market.store.release(taken)
     [again] = await market.take()
-    claim = await market.store.load(again)
-    assert claim is not None
-    assert claim.fence > taken.fence
-    assert not claim.taken_over
+    assert again.fence > taken.fence
+    assert not again.taken_over
 
 
-async def test_the_sweep_rings_what_there_is_room_for(market: Market) -> None:
+async def test_the_sweep_announces_what_there_is_room_for(market: Market) -> None:
     await market.workflow("bounded", most=3)
     await market.jobs("a", 20, workflow="bounded")
     taken = await market.take(2)
@@ -231,8 +228,7 @@ async def test_many_leases_are_renewed_at_once_and_those_lost_or_locked_are_not(
     market: Market, database_url: str
 ) -> None:
     await market.jobs("a", 5)
-    taken = await market.take(5, lease_s=1.0)
-    claims = [claim for one in taken if (claim := await market.store.load(one)) is not None]
+    claims = await market.take(5, lease_s=1.0)
     lost, locked, cancelled, *held = claims
     assert await market.store.release(lost)
     assert await market.store.request_cancel(cancelled.job.id)

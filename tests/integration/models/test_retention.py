@@ -17,7 +17,7 @@ from stepladder.models.records import Receipt
 from stepladder.models.retention import BATCH, Ages, Removed, due, hold, release, retain
 from stepladder.schemas.answer import Received
 from stepladder.schemas.errors import GoneError
-from stepladder.tasks.retention import keep_retaining
+from stepladder.tasks.housekeeping import remove_old, repeat
 from stepladder.testing import eventually
 
 from .test_views import RIGHT
@@ -160,7 +160,7 @@ async def test_an_answer_that_is_gone_is_told_as_such_when_it_is_to_be_judged_ag
 
 async def test_a_worker_takes_away_what_is_old_and_goes_on(bench: Bench, database: Database) -> None:
     first = await ended(bench)
-    working = asyncio.create_task(keep_retaining(database, AT_ONCE, every_s=0.01))
+    working = asyncio.create_task(repeat(lambda: remove_old(database, AT_ONCE), 0.01, "retention"))
 
     async def gone(job: Job) -> bool:
         found: Any = await Reads(database).overview(job.id)
@@ -171,4 +171,3 @@ async def test_a_worker_takes_away_what_is_old_and_goes_on(bench: Bench, databas
     await eventually(lambda: gone(second))
     working.cancel()
     await asyncio.wait((working,))
-    await keep_retaining(database, Ages())  # with nothing to do it ends

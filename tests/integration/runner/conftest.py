@@ -26,15 +26,20 @@ from stepladder.schemas.document import Workflow
 from stepladder.sdk import kit
 from stepladder.services.submission import publish, submit
 from stepladder.testing import ScriptedEngine
+from stepladder.workflows.advance import advance
+from stepladder.workflows.events import Claimed
+from stepladder.workflows.transition import Ask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
     from uuid import UUID
 
     from stepladder.engine.pool import Settings
+    from stepladder.models.records import Claim
     from stepladder.schemas.history import Attempt
     from stepladder.schemas.responses import Job
     from stepladder.testing import Line
+    from stepladder.workflows.transition import Transition
 
 _versions = itertools.count(1)
 
@@ -105,6 +110,15 @@ class Works:
 
     async def kinds(self, job_id: UUID) -> list[str]:
         return [str(record.kind) for record in await self.reads.events(job_id)]
+
+    async def open_attempt(self, runner: Runner, claim: Claim) -> Transition:
+        """As if the worker of ``claim`` got as far as the row of its request, and no further."""
+        machine = await runner.machines.get(claim.workflow, claim.version)
+        step = advance(machine, claim.job, Claimed(), datetime.now(UTC))
+        assert isinstance(step.next, Ask)
+        stamp = runner.asking.stamp(machine, step.job, step.next.turn, step.next.attempt)
+        assert await self.store.commit(claim, step, stamp)
+        return step
 
     async def rows(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
         """On a connection of the test's own."""

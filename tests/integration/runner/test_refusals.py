@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +15,6 @@ from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.outcomes import Cause
 from stepladder.testing import Answer, Fault, Raw, ScriptedEngine, eventually
 from stepladder.validation.schema import Schema, compile_schema
-from stepladder.workflows.advance import advance
-from stepladder.workflows.events import Claimed
 
 from .conftest import asking
 
@@ -139,9 +136,7 @@ async def test_a_worker_that_takes_over_before_the_verdict_asks_again(works: Ope
     claim = await w.store.claim("dead", 0.3, job)
     assert claim is not None
     runner = w.runner()
-    machine = await runner.machines.get(claim.workflow, claim.version)
-    step = advance(machine, claim.job, Claimed(), datetime.now(UTC))
-    assert await runner._commit(claim, machine, step)
+    step = await w.open_attempt(runner, claim)
     assert step.opened is not None
     assert await w.store.arrived(claim, step.opened, Received(500, b""), ttft_ms=None, duration_ms=1.0)
     await w.expire_lease(job)

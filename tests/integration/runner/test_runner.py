@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +18,6 @@ from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.tool import Kit
 from stepladder.testing import Answer, Fault, eventually
-from stepladder.workflows.advance import advance
-from stepladder.workflows.events import Claimed
 from stepladder.workflows.transition import Ask, Transition
 
 from .conftest import asking
@@ -72,9 +69,7 @@ async def test_a_job_whose_worker_vanished_is_taken_over_when_its_lease_has_run_
     # The worker gets as far as the row of its request, and is never heard of again.
     claim = await w.store.claim("dead", 0.3, job)
     assert claim is not None
-    machine = await runner.machines.get(claim.workflow, claim.version)
-    step = advance(machine, claim.job, Claimed(), datetime.now(UTC))
-    assert await runner._commit(claim, machine, step)
+    await w.open_attempt(runner, claim)
 
     assert (await w.runner().run_slice(job)).end is SliceEnd.IDLE
     await w.drive(job)

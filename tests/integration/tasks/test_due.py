@@ -15,8 +15,8 @@ import redis
 from stepladder.models.due import LOST_AFTER_S, take_due
 from stepladder.models.ids import uuid7
 from stepladder.tasks.app import make_app
+from stepladder.tasks.housekeeping import sweep
 from stepladder.tasks.notifier import Notifier
-from stepladder.tasks.sweep import sweep_once
 from stepladder.workflows.job import Job
 
 if TYPE_CHECKING:
@@ -116,15 +116,15 @@ async def test_a_sweep_notifies_the_broker(yard: Yard, broker_url: str) -> None:
     await yard.job()
     yard.age(LOST_AFTER_S)
     async with Notifier(make_app(broker_url)) as notifier:
-        assert await sweep_once(yard.store, notifier) == 1
+        assert await sweep(yard.store, notifier) == 1
         assert await notifier.queue_length() == 1
         yard.age(LOST_AFTER_S)
-        assert await sweep_once(yard.store, notifier) == 0
+        assert await sweep(yard.store, notifier) == 0
 
 
 async def test_without_a_broker_no_job_is_marked_as_announced(yard: Yard, tmp_path: Path) -> None:
     job = await yard.job()
     yard.age(LOST_AFTER_S)
     async with Notifier(make_app(f"redis+socket://{tmp_path}/none.sock")) as notifier:
-        assert await sweep_once(yard.store, notifier) == 0
+        assert await sweep(yard.store, notifier) == 0
     assert await yard.to_notify() == [job]

@@ -1,151 +1,154 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Taken
-from stepladder.runner.claimer import Picked
-from stepladder.runner.runner import Slice, SliceEnd
+from stepladder.models.records import Claim
+from stepladder.runner.claimer import Claimer
+from stepladder.runner.runner import Runner, Slice, SliceEnd
 from stepladder.schemas.errors import UnreachableError
 from stepladder.tasks.executor import JobExecutor
 from stepladder.testing import eventually
+from stepladder.workflows.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from uuid import UUID
 
 
-class Slices:
-    """So many jobs are due, and every slice runs as the test says."""
+class Jobs(Claimer, Runner):
+    """So many jobs are due, and each runs as the test says. Stands in for the store's side of both."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], due: int = 1) -> None:
         self.due = due
         self.begun: list[UUID] = []
-        self.put_back_: list[UUID] = []
         self.asked = 0
-        self.may_pick = asyncio.Event()
-        self.may_pick.set()
+        self.may_claim = asyncio.Event()
+        self.may_claim.set()
+        self.should_stop: Callable[[], bool] = lambda: False
         self._work = work
 
-    async def pick(self) -> Picked | None:
+    async def next(self) -> Claim | None:
         self.asked += 1
-        await self.may_pick.wait()
+        await self.may_claim.wait()
         if self.due == 0:
             return None
         self.due -= 1
-        return Picked(Taken(uuid7(), 1, "worker", 3.0), 0.0)
+        job, now = uuid7(), datetime.now(UTC)
+        return Claim(Job(job, job, {}, now), "w", 1, owner="worker", fence=1, lease_s=3.0, claimed_at=now)
 
-    async def put_back(self, picked: Picked) -> None:
-        self.put_back_.append(picked.taken.job_id)
-
-    async def run_picked(self, picked: Picked) -> Slice:
-        self.begun.append(picked.taken.job_id)
+    async def run(self, claim: Claim, should_stop: Callable[[], bool] = lambda: False) -> Slice:
+        self.begun.append(claim.job.id)
+        self.should_stop = should_stop
         await self._work()
         return Slice(SliceEnd.FINISHED)
+
+
+def executor_of(jobs: Jobs, concurrency: int = 9, fair_s: float = 1_000.0) -> JobExecutor:
+    return JobExecutor(jobs, jobs, concurrency, fair_s=fair_s)
 
 
 async def nothing() -> None:
     return None
 
 
-async def test_a_place_is_worked_at_until_nothing_is_due() -> None:
-    slices = Slices(nothing, due=5)
-    await JobExecutor(1).run(slices)
-    assert len(slices.begun) == 5
-    assert slices.asked == 6
+async def test_jobs_run_one_after_the_other_until_none_is_due() -> None:
+    jobs = Jobs(nothing, due=5)
+    await executor_of(jobs, 1).run()
+    assert (len(jobs.begun), jobs.asked) == (5, 6)
 
 
-async def test_a_job_has_its_share_only_while_all_places_are_taken() -> None:
-    executor, gate = JobExecutor(2, fair_s=-1.0), asyncio.Event()
-    slices = Slices(gate.wait)
+async def test_a_job_stops_after_its_fair_time_only_while_all_places_are_taken() -> None:
+    gate = asyncio.Event()
+    jobs = Jobs(gate.wait)
+    executor = executor_of(jobs, 2, fair_s=-1.0)
     async with asyncio.TaskGroup() as group:
-        group.create_task(executor.run(slices))
-        await eventually(lambda: len(slices.begun) == 1)
-        [first] = slices.begun
-        assert not executor.is_over(first)
-        slices.due = 1
-        group.create_task(executor.run(slices))
-        await eventually(lambda: len(slices.begun) == 2)
-        assert executor.is_over(first)
-        assert not executor.is_over(uuid7())
+        group.create_task(executor.run())
+        await eventually(lambda: len(jobs.begun) == 1)
+        [first] = jobs.begun
+        assert not executor.should_stop(first)
+        jobs.due = 1
+        group.create_task(executor.run())
+        await eventually(lambda: len(jobs.begun) == 2)
+        assert executor.should_stop(first)
+        assert not executor.should_stop(uuid7())
         gate.set()
-    assert not executor.is_over(first)
+    assert not executor.should_stop(first)
 
 
-async def test_a_share_that_is_not_used_up_is_left_to_its_job() -> None:
-    executor, gate = JobExecutor(1, fair_s=1_000.0), asyncio.Event()
-    slices = Slices(gate.wait)
+async def test_a_job_runs_on_within_its_fair_time() -> None:
+    gate = asyncio.Event()
+    jobs = Jobs(gate.wait)
+    executor = executor_of(jobs, 1)
     async with asyncio.TaskGroup() as group:
-        group.create_task(executor.run(slices))
-        await eventually(lambda: len(slices.begun) == 1)
-        assert not executor.is_over(slices.begun[0])
+        group.create_task(executor.run())
+        await eventually(lambda: len(jobs.begun) == 1)
+        assert not jobs.should_stop()
         gate.set()
 
 
-async def test_once_it_is_over_no_slice_is_begun_and_those_that_run_are_told() -> None:
-    executor, gate = JobExecutor(9), asyncio.Event()
-    slices = Slices(gate.wait, due=3)
+async def test_a_draining_executor_begins_nothing_and_stops_what_runs() -> None:
+    gate = asyncio.Event()
+    jobs = Jobs(gate.wait, due=3)
+    executor = executor_of(jobs)
     async with asyncio.TaskGroup() as group:
-        group.create_task(executor.run(slices))
-        await eventually(lambda: len(slices.begun) == 1)
-        ending = group.create_task(executor.end(1_000.0))
-        await eventually(lambda: executor.is_over(slices.begun[0]))
-        await executor.run(slices)
-        assert not ending.done()
+        group.create_task(executor.run())
+        await eventually(lambda: len(jobs.begun) == 1)
+        draining = group.create_task(executor.drain(1_000.0))
+        await eventually(jobs.should_stop)
+        await executor.run()
+        assert not draining.done()
         gate.set()
-    assert len(slices.begun) == 1
-    assert slices.due == 2
+    assert (len(jobs.begun), jobs.due) == (1, 2)
 
 
-async def test_a_job_that_is_taken_when_the_shift_is_over_already_is_put_back() -> None:
-    executor, slices = JobExecutor(9), Slices(nothing)
-    slices.may_pick.clear()
+async def test_a_job_claimed_while_draining_is_to_stop_at_once() -> None:
+    jobs = Jobs(nothing)
+    executor = executor_of(jobs)
+    jobs.may_claim.clear()
     async with asyncio.TaskGroup() as group:
-        group.create_task(executor.run(slices))
-        await eventually(lambda: slices.asked == 1)
-        group.create_task(executor.end(1_000.0))
+        group.create_task(executor.run())
+        await eventually(lambda: jobs.asked == 1)
+        group.create_task(executor.drain(1_000.0))
         await asyncio.sleep(0)
-        slices.may_pick.set()
-    assert slices.begun == []
-    assert len(slices.put_back_) == 1
+        jobs.may_claim.set()
+    assert jobs.should_stop()
 
 
-async def test_a_slice_that_does_not_end_is_broken_off() -> None:
-    executor = JobExecutor(9)
-    slices = Slices(asyncio.Event().wait)
+async def test_a_turn_that_does_not_end_is_interrupted() -> None:
+    jobs = Jobs(asyncio.Event().wait)
+    executor = executor_of(jobs)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(executor.run(slices))
-        await eventually(lambda: len(slices.begun) == 1)
-        await executor.end(0.0)
+        running = group.create_task(executor.run())
+        await eventually(lambda: len(jobs.begun) == 1)
+        await executor.drain(0.0)
     assert running.exception() is None
 
 
-async def test_whatever_goes_wrong_in_a_slice_stays_there_and_the_next_is_begun() -> None:
+async def test_an_error_in_one_job_is_logged_and_the_next_is_begun() -> None:
     async def unreachable() -> None:
         raise UnreachableError("the database is gone")
 
     async def bug() -> None:
         raise RuntimeError("a bug")
 
-    async def handed_back() -> None:
-        raise asyncio.CancelledError
-
     with capture_logs() as logs:
-        for work in (unreachable, bug, handed_back):
-            slices = Slices(work, due=2)
-            await JobExecutor(1).run(slices)
-            assert len(slices.begun) == 2
-    assert [line["log_level"] for line in logs] == ["warning"] * 2 + ["error"] * 2 + ["info"] * 2
+        for work in (unreachable, bug):
+            jobs = Jobs(work, due=2)
+            await executor_of(jobs, 1).run()
+            assert len(jobs.begun) == 2
+    assert [line["log_level"] for line in logs] == ["warning"] * 2 + ["error"] * 2
 
 
-async def test_where_no_job_can_be_taken_the_place_is_left() -> None:
-    class Broken(Slices):
-        async def pick(self) -> Picked | None:
+async def test_where_no_job_can_be_claimed_the_place_is_left() -> None:
+    class Broken(Jobs):
+        async def next(self) -> Claim | None:
             raise UnreachableError("the database is gone")
 
     with capture_logs() as logs:
-        await JobExecutor(1).run(Broken(nothing))
-    assert [(line["log_level"], line["event"]) for line in logs] == [("warning", "no job taken")]
+        await executor_of(Broken(nothing), 1).run()
+    assert [(line["log_level"], line["event"]) for line in logs] == [("warning", "no job claimed")]

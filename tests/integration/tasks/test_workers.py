@@ -19,6 +19,7 @@ from stepladder.schemas.tool import Kit
 from stepladder.tasks.app import QUEUE, RUN_JOB, make_app
 from stepladder.tasks.process import WorkerConfig, WorkerProcess
 from stepladder.testing import Answer, Fault, wait_until
+from stepladder.wiring.settings import Settings
 from support.plant import PATIENT_S, always, chain, turn_of
 
 if TYPE_CHECKING:
@@ -197,20 +198,20 @@ async def test_a_second_signal_ends_a_worker_at_once(plant: Open) -> None:
         await p.submit(chain(1))
         wait_until(lambda: p.engine.in_flight == 1, PATIENT_S, what="a turn is under way")
         worker.popen.send_signal(signal.SIGTERM)
-        wait_until(lambda: worker.has_said("ending after the turns under way"), PATIENT_S, what="the worker ends")
+        wait_until(lambda: worker.has_said("draining"), PATIENT_S, what="the worker ends")
         assert worker.end() == 128 + signal.SIGTERM
 
 
 async def test_a_password_is_not_logged(plant: Open) -> None:
     with plant(**always(SEVEN)) as p:
         p.broker_url = "redis://:secret-word@127.0.0.1:1/0"
-        worker = p.start_worker(api_key="secret-key")
+        worker = p.start_worker(engine_api_key="secret-key")
         wait_until(lambda: worker.has_said("consumer: Cannot connect"), PATIENT_S, what="the worker complains")
         assert worker.end() == 0
         assert "secret" not in worker.path.read_text()
 
 
 def test_a_worker_without_an_engine_does_not_start(database_url: str, broker_url: str) -> None:
-    config = WorkerConfig(database_url, broker_url, "http://127.0.0.1:1/v1", Kit({}, {}))
+    config = WorkerConfig(database_url, broker_url, "http://127.0.0.1:1/v1", Kit({}, {}), Settings())
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"), WorkerProcess(config, make_app(broker_url)):
         pass
