@@ -123,7 +123,7 @@ async def start_children(
 
     None if the parent is in other hands; then nothing is written. Raises ``UnreachableError`` when the database breaks.
     """
-    rows = await store._database.rows(  # noqa: SLF001 -- a method of the store in all but its place
+    rows = await store.database.rows(
         START_CHILDREN,
         {
             "job": claim.job.id,
@@ -153,7 +153,7 @@ def _row(child: NewChild) -> dict[str, object]:
 
 async def children_of(store: Store, job_id: UUID, visit: int) -> tuple[Child, ...]:
     """The children that a call has started, by index, as they stand now."""
-    rows = await store._database.rows(CHILDREN_OF, {"job": job_id, "visit": visit})  # noqa: SLF001 -- as above
+    rows = await store.database.rows(CHILDREN_OF, {"job": job_id, "visit": visit})
     return tuple(Child(**_words(row)) for row in rows)
 
 
@@ -170,16 +170,16 @@ async def read_children(database: Database, job_id: UUID) -> tuple[ChildJob, ...
 
 async def live_children(store: Store, job_id: UUID) -> tuple[UUID, ...]:
     """The children of a job that have not ended."""
-    rows = await store._database.rows(LIVE_CHILDREN, {"job": job_id})  # noqa: SLF001 -- as above
+    rows = await store.database.rows(LIVE_CHILDREN, {"job": job_id})
     return tuple(row["id"] for row in rows)
 
 
 async def cancel_children(store: Store, job_id: UUID) -> list[UUID]:
     """Asks all children of a job to end that have not, and gives those that were not asked before, to notify."""
-    rows = await store._database.rows(CANCEL_CHILDREN, {"job": job_id})  # noqa: SLF001 -- as above
+    rows = await store.database.rows(CANCEL_CHILDREN, {"job": job_id})
     return [row["id"] for row in rows]
 
 
 async def cancel_orphans(store: Store) -> int:
     """Asks those children to end whose parent has ended without saying so: its worker died just then."""
-    return len(await store._database.rows(CANCEL_ORPHANS, {"most": MOST}))  # noqa: SLF001 -- as above
+    return len(await store.database.rows(CANCEL_ORPHANS, {"most": MOST}))

@@ -1,4 +1,4 @@
-"""How many requests this process may have at its engine at once: a number that changes while they are under way."""
+"""How many requests this process may have at its engine at once: a bound that changes while they are in flight."""
 
 from __future__ import annotations
 
@@ -15,38 +15,34 @@ if TYPE_CHECKING:
 
 
 class ConcurrencyLimiter:
-    """Given out first come, first served. ``limit`` None sets no bound, until ``allow`` does.
+    """Gives permits, first come, first served. ``limit`` None sets no bound until ``allow`` does.
 
-    A bound is good for a time and must be renewed. Once that has passed nobody gets a slot, and what is under way in
-    one is broken off: others may have got it.
+    A bound is good for a time and must be renewed. After that it is 0, and requests in flight are cancelled: other
+    processes may have got their share.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
         self._until: float | None = None
-        self._in_use = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[None]] = deque()
         self._timers: set[asyncio.Timeout] = set()
+        self.in_use = 0
         self.wanted = asyncio.Event()
-        """Set when somebody has to wait for a slot; for others to clear."""
+        """Set when a request has to wait for a permit; for others to clear."""
 
     @property
     def limit(self) -> int | None:
-        """The bound as it holds now."""
+        """The bound at this moment."""
         if self._limit is None or self._until is None:
             return self._limit
         return self._limit if asyncio.get_running_loop().time() < self._until else 0
 
     @property
-    def in_use(self) -> int:
-        return self._in_use
-
-    @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._waiters)
 
     def allow(self, limit: int, until: float) -> None:
-        """Sets the bound, good ``until`` then by the loop's clock. What is in use beyond it is left alone."""
+        """Sets the bound, good ``until`` then by the loop's clock. Permits in use beyond it are left alone."""
         self._limit, self._until = limit, until
         for timer in self._timers:
             if not timer.expired():
@@ -54,43 +50,35 @@ class ConcurrencyLimiter:
         self._wake()
 
     def permit(self) -> Permit:
-        """For somebody who will have one request under way at a time."""
+        """For a caller that has one request in flight at a time."""
         return Permit(self)
 
-    def _try_acquire(self) -> bool:
-        if self._waiting or not self._is_free():
+    def try_acquire(self) -> bool:
+        if self._waiters or not self._has_room():
             return False
-        self._in_use += 1
+        self.in_use += 1
         return True
 
-    async def _acquire(self) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+    async def acquire(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         self.wanted.set()
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the slot came too late
-                self._release()
+            if waiter.done() and not waiter.cancelled():  # acquired at the same moment
+                self.release()
             else:
-                self._waiting.remove(turn)
+                self._waiters.remove(waiter)
             raise
 
-    def _is_free(self) -> bool:
-        limit = self.limit
-        return limit is None or self._in_use < limit
-
-    def _wake(self) -> None:
-        while self._waiting and self._is_free():
-            self._in_use += 1
-            self._waiting.popleft().set_result(None)
-
-    def _release(self) -> None:
-        self._in_use -= 1
+    def release(self) -> None:
+        self.in_use -= 1
         self._wake()
 
     @asynccontextmanager
-    async def _in_flight(self) -> AsyncIterator[None]:
+    async def in_flight(self) -> AsyncIterator[None]:
+        """For the request itself. Raises ``UnreachableError`` if the bound is not renewed in time."""
         timer = asyncio.timeout_at(self._until)
         try:
             async with timer:
@@ -100,15 +88,24 @@ class ConcurrencyLimiter:
             if not timer.expired():
                 raise
             raise UnreachableError(
-                "The share of the engine could not be renewed in time, and the request was broken off.",
+                "The share of the engine could not be renewed in time, and the request was cancelled.",
                 remedy="Check that PostgreSQL runs and answers; the turn is asked again.",
             ) from None
         finally:
             self._timers.discard(timer)
 
+    def _has_room(self) -> bool:
+        limit = self.limit
+        return limit is None or self.in_use < limit
+
+    def _wake(self) -> None:
+        while self._waiters and self._has_room():
+            self.in_use += 1
+            self._waiters.popleft().set_result(None)
+
 
 class Permit:
-    """Takes a slot for a request and leaves it again, any number of times. At the end of ``with permit`` it is left."""
+    """Acquired for a request and released after it, any number of times, and at the end of ``with permit``."""
 
     def __init__(self, limiter: ConcurrencyLimiter) -> None:
         self._limiter = limiter
@@ -123,30 +120,26 @@ class Permit:
         self.release()
 
     def try_acquire(self) -> bool:
-        """Whether there is a slot already, or one is free and nobody waits for it."""
-        if not self.held:
-            self.held = self._limiter._try_acquire()  # noqa: SLF001 -- the other half of the same thing
+        """Whether the permit is held already, or there is room and no other caller waits."""
+        self.held = self.held or self._limiter.try_acquire()
         return self.held
 
     async def acquire(self) -> None:
         """Waits for its turn."""
         if not self.try_acquire():
-            await self._limiter._acquire()  # noqa: SLF001 -- as above
+            await self._limiter.acquire()
             self.held = True
 
     def release(self) -> None:
         if self.held:
             self.held = False
-            self._limiter._release()  # noqa: SLF001 -- as above
+            self._limiter.release()
 
     @asynccontextmanager
     async def in_flight(self) -> AsyncIterator[None]:
-        """For the request itself; the slot is left after it.
-
-        Raises ``UnreachableError`` once the bound was not renewed in time.
-        """
+        """For the request itself; the permit is released after it. Raises as the limiter's does."""
         try:
-            async with self._limiter._in_flight():  # noqa: SLF001 -- as above
+            async with self._limiter.in_flight():
                 yield
         finally:
             self.release()
