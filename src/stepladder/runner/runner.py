@@ -195,7 +195,7 @@ class _JobRun:
         job = self.claim.job
         event: Event | None = await self._first_event()
         while event is not None:
-            # Once cancellation is requested, what the event brings is kept, since it was paid for, and nothing is begun.
+            # Once cancellation is requested, what the event brings is kept, as it was paid for, and nothing is begun.
             ending = self.lease.cancelling and not isinstance(event, Cancelled)
             transition = self._advance(job, event, hold=ending)
             if isinstance(transition.next, Ask) and not await self._has_permit(transition.job):
@@ -279,7 +279,7 @@ class _JobRun:
         return False
 
     async def _commit(self, transition: Transition, job: Job, event: Event, *, ending: bool) -> Transition | None:
-        """Writes the transition; of a job that was paused, one that begins nothing. Returns what was written, None if lost."""
+        """What was written: the transition, or, of a paused job, one that begins nothing. None: the job is lost."""
         begins = isinstance(transition.next, Ask | RunTool | Resolve)
         if await self._write(transition, ending=ending, unless_paused=begins):
             return transition
