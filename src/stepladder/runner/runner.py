@@ -148,8 +148,8 @@ class Runner:
             try:
                 if should_stop():
                     return await self._hand_back(claim)
-                machine = await self._machine(claim)
                 async with self._heartbeat.keep(claim) as lease:
+                    machine = await self._machine(claim)
                     with self.limiter.permit() as permit:
                         return await _JobRun(self, claim, machine, lease, permit, should_stop).run()
             except LeaseLostError:
