@@ -99,7 +99,7 @@ async def test_a_refund_is_paid_once_after_a_persons_word(database_url: str) -> 
 async def test_a_refund_waits_and_shows_what_would_be_paid(database_url: str) -> None:
     ran, _ = await play(database_url, "refund", "kettle", [REFUND])
     assert (ran.job.status, ran.job.waiting_for) == (JobStatus.WAITING, "approval")
-    wait = ran.steps[-1].job.open
+    wait = ran.transitions[-1].job.open
     assert isinstance(wait, Wait)
     assert wait.show == {"order": "A-1001", "cents": 3490, "reason": "It leaks."}
     assert wait.frozen == {"pay": {"tool": "pay_refund", "arguments": {"order": "A-1001", "cents": 3490}}}

@@ -15,7 +15,7 @@ from stepladder.embedded.postgres import psql_path
 from stepladder.schemas.event import EventKind
 from stepladder.sdk import kit
 from stepladder.testing import Answer, ScriptedEngine, run
-from stepladder.testing.performance import stage
+from stepladder.testing.wire import wire_reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ def psql(url: str, query: str) -> list[list[str]]:
 
 def written(engine: ScriptedEngine, request: int, answer: Answer) -> bytes:
     """The body that the engine sent for a request."""
-    return b"".join(stage(answer, engine.requests[request - 1], model=engine.model).pieces)
+    return b"".join(wire_reply(answer, engine.requests[request - 1], model=engine.model).pieces)
 
 
 async def example(engine: ScriptedEngine, database_url: str, *, stream: bool = True, **options: Any) -> Ran:

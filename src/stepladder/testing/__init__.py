@@ -1,4 +1,4 @@
-"""For tests of workflows: a scripted engine over real sockets, and waiting for a condition instead of sleeping."""
+"""For tests of workflows: a scripted engine over real sockets, and a way to run a job against it."""
 
 from stepladder.schemas.actor import Actor
 from stepladder.testing.engine import ScriptedEngine

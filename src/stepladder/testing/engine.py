@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
 
-from stepladder.testing.performance import Ending, Performance, error, page, stage
 from stepladder.testing.script import Fault, RecordedRequest, Script
+from stepladder.testing.wire import Ending, WireReply, error, page, wire_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
     from stepladder.testing.script import Line
 
 HOST = "127.0.0.1"
-LONGEST_REQUEST = 64 * 1024 * 1024
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER on, for 0 seconds: the kernel drops the connection with a reset."""
 
 
 class ScriptedEngine:
-    """An engine that says what it was told to say. It lives in a thread of its own, for sync and async callers alike.
+    """An engine with scripted replies. It runs in its own thread, for sync and async callers alike.
 
-    ``with ScriptedEngine([{"action": "done"}, Fault("hang")]) as engine: engine.url`` - see ``Script`` for how a
-    request finds its reply. With ``api_key`` every page wants it. When the script has no reply, the request is
-    answered with status 400, so that nobody tries again, and its ordinal stands in ``exhausted``.
+    ``with ScriptedEngine([{"action": "done"}, Fault("hang")]) as engine: engine.url``; see ``Script`` for how a
+    request finds its reply. With ``api_key`` every route requires it. A request without a reply gets status 400, which
+    is not retried, and its ordinal is added to ``exhausted``.
 
-    ``requests`` are all completions asked for, in order; ``aborted`` holds the ordinals of those whose client went
-    away before the end; ``in_flight`` and ``peak_in_flight`` count those at work.
-    All of it may be read at any time, from any thread.
+    ``requests`` has all completion requests in order, ``aborted`` the ordinals of those whose client disconnected
+    early; ``in_flight`` and ``peak_in_flight`` count open requests. All may be read at any time from any thread.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class ScriptedEngine:
 
     @property
     def connections(self) -> int:
-        """How many connections have brought a request so far."""
+        """The number of connections that have carried a request."""
         return len(self._peers)
 
     def __enter__(self) -> Self:
@@ -105,13 +104,13 @@ class ScriptedEngine:
         ready.result()
 
     def stop(self) -> None:
-        """End at once, whatever is in flight. Once stopped, stopping again does nothing."""
+        """Stop at once, even with requests in flight. Stopping twice does nothing."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
 
     def down(self) -> None:
-        """Close the port and break every connection, as if the process had died. Back with ``up``."""
+        """Close the port and abort every connection, as if the process had died. ``up`` reverts it."""
         self._call(self._close_port())
 
     def up(self) -> None:
@@ -125,7 +124,7 @@ class ScriptedEngine:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        app = web.Application(client_max_size=LONGEST_REQUEST)
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/{page:.*}", self._page)
         self._runner = web.AppRunner(
@@ -164,25 +163,25 @@ class ScriptedEngine:
                     connection.transport.abort()
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
-        self._note_peer(request)
-        if not self._admits(request):
-            return await _perform(request, error(401, "Unauthorized"))
+        self._record_peer(request)
+        if not self._is_authorized(request):
+            return await _send(request, error(401, "Unauthorized"))
         match request.path:
             case "/v1/models":
                 entry: dict[str, Json] = {"id": self.model, "object": "model", "owned_by": "vllm"}
                 entry["max_model_len"] = self._max_model_len
-                return await _perform(request, page({"object": "list", "data": [entry]}))
+                return await _send(request, page({"object": "list", "data": [entry]}))
             case "/version":
-                return await _perform(request, page({"version": self._version}))
+                return await _send(request, page({"version": self._version}))
             case "/health":
                 return web.Response()
             case _:
-                return await _perform(request, error(404, "Not Found"))
+                return await _send(request, error(404, "Not Found"))
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
-        self._note_peer(request)
-        if not self._admits(request):
-            return await _perform(request, error(401, "Unauthorized"))
+        self._record_peer(request)
+        if not self._is_authorized(request):
+            return await _send(request, error(401, "Unauthorized"))
         raw = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
@@ -190,14 +189,14 @@ class ScriptedEngine:
         except ValueError:
             body = None
         if not isinstance(body, dict):
-            return await _perform(request, error(400, "The request is no JSON object."))
+            return await _send(request, error(400, "The request is not a JSON object."))
         recorded = RecordedRequest(len(self.requests) + 1, body, raw, headers)
         self.requests.append(recorded)
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
         performance = self._stage(recorded)
         try:
-            return await _perform(request, performance)
+            return await _send(request, performance)
         except (asyncio.CancelledError, ConnectionError):
             ours = performance.ending in (Ending.CLOSE, Ending.RESET) or self._site is None or self._stopping.is_set()
             if not ours:
@@ -206,20 +205,20 @@ class ScriptedEngine:
         finally:
             self.in_flight -= 1
 
-    def _stage(self, request: RecordedRequest) -> Performance:
+    def _stage(self, request: RecordedRequest) -> WireReply:
         try:
             reply = self._script.reply(request)
-        except Exception as failure:  # noqa: BLE001 - the user's own function; raised again where the test can see it
+        except Exception as failure:  # noqa: BLE001 - the user's function; raised again in __exit__
             self._script_errors.append(failure)
             return error(400, f"The script failed on request {request.ordinal}: {failure!r}")
         if reply is None:
             self.exhausted.append(request.ordinal)
             return error(400, f"The script has no reply for request {request.ordinal}.")
         if isinstance(reply, Fault) and reply.kind == "refuse":
-            self._spawn(self._die_for(reply.delay_s))
-        return stage(reply, request, model=self.model)
+            self._spawn(self._close_port_for(reply.delay_s))
+        return wire_reply(reply, request, model=self.model)
 
-    async def _die_for(self, seconds: float | None) -> None:
+    async def _close_port_for(self, seconds: float | None) -> None:
         await self._close_port()
         if seconds is not None:
             await asyncio.sleep(seconds)
@@ -230,15 +229,15 @@ class ScriptedEngine:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _admits(self, request: web.Request) -> bool:
+    def _is_authorized(self, request: web.Request) -> bool:
         return self._api_key is None or request.headers.get("Authorization") == f"Bearer {self._api_key}"
 
-    def _note_peer(self, request: web.Request) -> None:
+    def _record_peer(self, request: web.Request) -> None:
         if request.transport is not None:
             self._peers.add(request.transport.get_extra_info("peername"))
 
 
-async def _perform(request: web.Request, performance: Performance) -> web.StreamResponse:
+async def _send(request: web.Request, performance: WireReply) -> web.StreamResponse:
     await asyncio.sleep(performance.delay_s)
     response = web.StreamResponse(status=performance.status or 200, headers=performance.headers)
     if performance.status is not None:
@@ -257,6 +256,6 @@ async def _perform(request: web.Request, performance: Performance) -> web.Stream
             connection = request.transport.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
             request.transport.abort()
-    # The server cancels this handler when the connection is gone, whoever ended it.
+    # The server cancels this handler once the connection is closed by either side.
     await asyncio.Event().wait()
     return response

@@ -1,4 +1,4 @@
-"""Running a workflow of one's own in a test: a real store, a scripted engine, the same runner as in production."""
+"""Running your own workflow in a test: a real store, a scripted engine, and the runner of production."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What became of a job: it ended, or it waits for a signal that nobody gave."""
+    """A job that has ended or waits for a signal, with its history."""
 
     job: Job
     turns: tuple[Turn, ...]
     events: tuple[Event, ...]
-    steps: tuple[Transition, ...]
+    transitions: tuple[Transition, ...]
 
 
 async def run(
@@ -50,17 +50,18 @@ async def run(
     sender: Actor = LOCAL,
     others: Sequence[Workflow | str] = (),
 ) -> Ran:
-    """Runs one job of ``workflow``, a document's text or its Python form, until it ends or waits.
+    """Run one job of ``workflow``, a document's text or its Python form, until it ends or waits.
 
-    ``signals`` are given when the job waits for them, ``kit`` is all that is registered unless it is given. The job is
-    ``principal``'s, whose scopes its tools may use, and the signals come from ``sender``. ``others`` are workflows that
-    it calls: ``turns``, ``events`` and ``steps`` are the job's own and, of the steps, its children's.
-    Raises as ``stepladder run`` complains: ``BadDocumentError``, ``BadInputError``, ``UnreachableError``.
+    ``signals`` are sent when the job waits for them. ``kit`` defaults to all registered tools and rules. The job
+    belongs to ``principal``, whose scopes its tools may use; the signals come from ``sender``. ``others`` are workflows
+    that it calls; ``transitions`` includes those of its child jobs.
+
+    Raises ``BadDocumentError``, ``BadInputError`` or ``UnreachableError``.
     """
     kit = registered() if kit is None else kit
     machine, called = _machine(workflow, kit), [_machine(other, kit) for other in others]
-    steps: list[Transition] = []
-    async with open_system(database_url, engine_url, kit, observe=steps.append) as system:
+    transitions: list[Transition] = []
+    async with open_system(database_url, engine_url, kit, observe=transitions.append) as system:
         for one in (*called, machine):
             await publish(system.store, one)
         given = {} if value is None else value
@@ -70,7 +71,7 @@ async def run(
         if overview is None:
             raise LookupError(f"job {job.id} has vanished from the store")
         turns, events = await system.reads.turns(job.id), await system.reads.events(job.id)
-    return Ran(overview, turns, events, tuple(steps))
+    return Ran(overview, turns, events, tuple(transitions))
 
 
 def _machine(workflow: Workflow | str, kit: Kit) -> Machine:

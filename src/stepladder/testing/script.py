@@ -1,4 +1,4 @@
-"""What a scripted engine is told to say: replies, and which request gets which."""
+"""The script of a scripted engine: replies, and which request gets which."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ FaultKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A chat completion, streamed or whole as the request wants it.
+    """A chat completion, streamed or whole as requested.
 
-    ``content`` is the text itself, or a JSON value that is written out, or None for null. Token counts that are not
-    given are guessed at 4 characters a token. ``delay_s`` passes before the first byte, ``chunk_delay_s`` after each
-    piece of a stream, which holds ``chunk_chars`` characters. A ``status`` from 400 on answers with vLLM's error
-    object, whose message is ``content``.
+    ``content`` is the text, a JSON value to serialize, or None for null. Missing token counts are estimated at 4
+    characters a token. ``delay_s`` passes before the first byte, ``chunk_delay_s`` after each piece of a stream, which
+    has ``chunk_chars`` characters. With a ``status`` of 400 or more, ``content`` is the message of vLLM's error object.
     """
 
     content: Json = None
@@ -58,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An HTTP answer to the byte, whatever the request was."""
+    """An exact HTTP answer to any request."""
 
     body: bytes
     status: int = 200
@@ -69,29 +68,29 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong on the way. ``content`` is what would have been said; a part of it may get through.
+    """A fault in transport. ``content`` is the intended answer, part of which may be sent.
 
     ``reset_before``: the connection is reset before a byte is answered. ``reset_mid``: in the middle of the body.
-    ``close_mid_stream``: closed there, politely but too early. ``stall``: silent from there on. ``hang``: silent from
-    the start. ``stream_error``: an error event in a stream, status 500 without one. ``no_finish_reason``: everything
-    else is there. ``no_done``: a stream without its last line. ``slow``: whole, with ``delay_s`` after each piece.
-    ``refuse``: the engine dies of this request, which is reset, and its port is closed to the next ones: for
-    ``delay_s``, or until ``ScriptedEngine.up`` where that is None.
+    ``close_mid_stream``: closed there without an error. ``stall``: silent from there on. ``hang``: silent from the
+    start. ``stream_error``: an error event in a stream, status 500 without one. ``no_finish_reason``: nothing
+    else is missing. ``no_done``: a stream without its last line. ``slow``: complete, with ``delay_s`` after each piece.
+    ``refuse``: the request is reset and the port closed, for ``delay_s`` or, if that is None, until
+    ``ScriptedEngine.up``.
     """
 
     kind: FaultKind
-    content: Json = "An answer that was never to be finished."
+    content: Json = "An unfinished answer."
     delay_s: float | None = None
 
 
 Reply: TypeAlias = Answer | Raw | Fault
 Line: TypeAlias = "Reply | str | Mapping[str, Json]"
-"""A reply, or in short the content of an ``Answer``: text, or an object to be written as JSON."""
+"""A reply, or just the content of an ``Answer``: text, or an object to serialize as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One request as it came. ``ordinal`` starts at 1; ``headers`` have lower-case names."""
+    """A request as received. ``ordinal`` starts at 1; header names are in lower case."""
 
     ordinal: int
     body: Mapping[str, Any]
@@ -117,8 +116,8 @@ class RecordedRequest:
 class Script:
     """Which reply a request gets: from ``respond``, else from ``by_text``, else the next one of ``answers``.
 
-    ``respond`` may answer None to pass. The keys of ``by_text`` are looked for in the last user message, in their
-    order; a list there is used up one by one, a single reply lasts for ever.
+    ``respond`` may return None to pass. ``by_text`` maps texts to look for in the last user message to one reply for
+    all such requests, or to a list of replies in turn.
     """
 
     def __init__(

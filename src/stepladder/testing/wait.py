@@ -1,4 +1,4 @@
-"""Waiting for a condition, in tests, where others would sleep and hope."""
+"""Waiting for a condition in tests, instead of sleeping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLL_S = 0.005
 
 
 def wait_until(condition: Callable[[], T], timeout_s: float = 10.0, *, what: str = "the condition") -> T:
-    """Call ``condition`` until it is true, and give back what it answered. Raises ``AssertionError`` after the time."""
+    """Call ``condition`` until it is true and return its value. Raises ``AssertionError`` after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         _give_up_after(deadline, timeout_s, what)
@@ -35,7 +35,7 @@ async def eventually(condition: Callable[[], T], timeout_s: float = ..., *, what
 
 
 async def eventually(condition: Callable[[], Any], timeout_s: float = 10.0, *, what: str = "the condition") -> Any:
-    """``wait_until`` for a coroutine, and of a condition that may itself be one: the loop goes on meanwhile."""
+    """``wait_until`` for asyncio: the condition may be a coroutine function, and the loop is not blocked."""
     deadline = time.monotonic() + timeout_s
     while True:
         answer = condition()

@@ -18,9 +18,9 @@ from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.outcomes import Cause
 from stepladder.testing.engine import ScriptedEngine
-from stepladder.testing.performance import stage
 from stepladder.testing.script import Answer, Fault, FaultKind, Raw
 from stepladder.testing.wait import eventually
+from stepladder.testing.wire import wire_reply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,7 +45,7 @@ async def ask(client: EngineClient, *, stream: bool = False, timeout_s: float | 
 
 def written(engine: ScriptedEngine, reply: Reply) -> bytes:
     """What the engine has put into the body of its first answer."""
-    return b"".join(stage(reply, engine.requests[0], model=engine.model).pieces)
+    return b"".join(wire_reply(reply, engine.requests[0], model=engine.model).pieces)
 
 
 @asynccontextmanager

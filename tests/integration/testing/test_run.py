@@ -81,15 +81,15 @@ async def test_a_run_tells_what_became_of_the_job_turn_by_turn(database_url: str
     assert [turn.output for turn in ran.turns] == [{"text": "Hello, Ada."}, {"text": "Good day, Ada."}]
     assert ran.events[-1].kind == "job_succeeded"
     assert [record.ordinal for record in ran.events] == list(range(1, len(ran.events) + 1))
-    assert isinstance(ran.steps[-1].next, Finished)
-    assert ran.steps[-1].job.id == ran.job.id
+    assert isinstance(ran.transitions[-1].next, Finished)
+    assert ran.transitions[-1].job.id == ran.job.id
 
 
 async def test_without_signals_it_stops_where_the_job_waits(database_url: str) -> None:
     async with ScriptedEngine([{"text": "Ada?"}]) as engine:
         ran = await run(built(), {"name": "Ada"}, engine_url=engine.url, database_url=database_url)
     assert (ran.job.status, ran.job.waiting_for) == (JobStatus.WAITING, "agree")
-    assert isinstance(ran.steps[-1].next, Await)
+    assert isinstance(ran.transitions[-1].next, Await)
 
 
 async def test_text_and_python_are_one_definition_and_a_changed_one_is_refused(database_url: str) -> None:

@@ -1,4 +1,4 @@
-"""A scripted reply as the bytes and the ending that a real engine would give it."""
+"""A scripted reply as the bytes that a real engine would send, and how the connection ends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
 
 CREATED = 1_795_970_000
-"""Answers differ in nothing but what they say, so that tests can compare them."""
+"""Constant, so that tests can compare answers."""
 
 SLOW_PAUSE_S = 0.05
 
 
 class Ending(StrEnum):
-    """How the connection fares after the last piece."""
+    """What happens to the connection after the last piece."""
 
     COMPLETE = "complete"
     CLOSE = "close"
@@ -31,10 +31,10 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Performance:
-    """What the server does: waits, sends headers (a ``status`` of None: not even those) and pieces, and ends.
+class WireReply:
+    """What the server sends: headers (none if ``status`` is None), then pieces, after ``delay_s`` seconds.
 
-    ``length`` is the announced Content-Length; None means a chunked body.
+    ``length`` is the Content-Length; None means a chunked body.
     """
 
     status: int | None = 200
@@ -46,45 +46,45 @@ class Performance:
     ending: Ending = Ending.COMPLETE
 
 
-def stage(reply: Reply, request: RecordedRequest, *, model: str) -> Performance:
+def wire_reply(reply: Reply, request: RecordedRequest, *, model: str) -> WireReply:
     if isinstance(reply, Fault):
         return _faulty(reply, request, model)
     if isinstance(reply, Answer):
         return _answered(reply, request, model)
     headers = {"Content-Type": reply.content_type, **reply.headers}
-    return Performance(reply.status, headers, (reply.body,), len(reply.body), reply.delay_s)
+    return WireReply(reply.status, headers, (reply.body,), len(reply.body), reply.delay_s)
 
 
-def error(status: int, message: str, headers: Mapping[str, str] | None = None, delay_s: float = 0.0) -> Performance:
-    """An error in the form in which vLLM reports one."""
+def error(status: int, message: str, headers: Mapping[str, str] | None = None, delay_s: float = 0.0) -> WireReply:
+    """An error in vLLM's format."""
     body = _dump({"error": _error(status, message)})
-    return Performance(status, {"Content-Type": "application/json", **(headers or {})}, (body,), len(body), delay_s)
+    return WireReply(status, {"Content-Type": "application/json", **(headers or {})}, (body,), len(body), delay_s)
 
 
-def page(body: Json) -> Performance:
+def page(body: Json) -> WireReply:
     text = _dump(body)
-    return Performance(200, {"Content-Type": "application/json"}, (text,), len(text))
+    return WireReply(200, {"Content-Type": "application/json"}, (text,), len(text))
 
 
-def _answered(answer: Answer, request: RecordedRequest, model: str) -> Performance:
+def _answered(answer: Answer, request: RecordedRequest, model: str) -> WireReply:
     if answer.status >= 400:
         return error(answer.status, answer.text or "", answer.headers, answer.delay_s)
     if request.streamed:
         headers = {"Content-Type": "text/event-stream; charset=utf-8", **answer.headers}
         pieces = _events(answer, request, model)
-        return Performance(answer.status, headers, pieces, None, answer.delay_s, answer.chunk_delay_s)
-    performance = page(_whole(answer, request, model))
-    headers = {**performance.headers, **answer.headers}
-    return replace(performance, status=answer.status, headers=headers, delay_s=answer.delay_s)
+        return WireReply(answer.status, headers, pieces, None, answer.delay_s, answer.chunk_delay_s)
+    reply = page(_whole(answer, request, model))
+    headers = {**reply.headers, **answer.headers}
+    return replace(reply, status=answer.status, headers=headers, delay_s=answer.delay_s)
 
 
-def _faulty(fault: Fault, request: RecordedRequest, model: str) -> Performance:
+def _faulty(fault: Fault, request: RecordedRequest, model: str) -> WireReply:
     whole = _answered(Answer(fault.content), request, model)
     match fault.kind:
         case "refuse" | "reset_before":
-            return Performance(None, ending=Ending.RESET)
+            return WireReply(None, ending=Ending.RESET)
         case "hang":
-            return Performance(None, ending=Ending.HANG)
+            return WireReply(None, ending=Ending.HANG)
         case "reset_mid":
             return replace(whole, pieces=_first_half(whole.pieces), ending=Ending.RESET)
         case "close_mid_stream":
@@ -126,21 +126,21 @@ def _whole(answer: Answer, request: RecordedRequest, model: str) -> Json:
 
 
 def _events(answer: Answer, request: RecordedRequest, model: str) -> tuple[bytes, ...]:
-    """The stream as vLLM sends it: the role, the text piece by piece, the finish, the usage if asked for, the end."""
+    """The stream as vLLM sends it: role, text piece by piece, finish reason, usage if requested, ``[DONE]``."""
     head = _head("chat.completion.chunk", request, model)
 
     def chunk(delta: Mapping[str, Json], finish_reason: str | None = None) -> bytes:
         choice: dict[str, Json] = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return _event({**head, "choices": [choice]})
 
-    def spoken(name: str, text: str | None) -> list[bytes]:
+    def deltas(name: str, text: str | None) -> list[bytes]:
         step = max(1, answer.chunk_chars)
         return [chunk({name: (text or "")[at : at + step]}) for at in range(0, len(text or ""), step)]
 
     events = [chunk({"role": "assistant", "content": ""})]
-    events += spoken("reasoning", answer.reasoning)
-    events += spoken("content", answer.text)
-    events += spoken("refusal", answer.refusal)
+    events += deltas("reasoning", answer.reasoning)
+    events += deltas("content", answer.text)
+    events += deltas("refusal", answer.refusal)
     events += [chunk({"tool_calls": [call]}) for call in answer.tool_calls]
     if answer.finish_reason is not None:
         events.append(chunk({"content": ""}, answer.finish_reason))
@@ -164,12 +164,12 @@ def _head(kind: str, request: RecordedRequest, model: str) -> dict[str, Json]:
 def _usage(answer: Answer, request: RecordedRequest) -> Json:
     said = (answer.text or "") + (answer.reasoning or "") + (answer.refusal or "")
     asked = "".join(str(message.get("content")) for message in request.messages)
-    prompt = _guess(asked) if answer.prompt_tokens is None else answer.prompt_tokens
-    completion = _guess(said) if answer.completion_tokens is None else answer.completion_tokens
+    prompt = _estimated_tokens(asked) if answer.prompt_tokens is None else answer.prompt_tokens
+    completion = _estimated_tokens(said) if answer.completion_tokens is None else answer.completion_tokens
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def _guess(text: str) -> int:
+def _estimated_tokens(text: str) -> int:
     return -(-len(text) // 4)
 
 
@@ -193,7 +193,7 @@ def _event(body: Mapping[str, Json]) -> bytes:
 
 
 def _dump(body: Json) -> bytes:
-    # A lone surrogate is escaped, as a server in Python would send it.
+    # A lone surrogate is escaped, as a Python server would send it.
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
