@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stepladder.sdk.results import Attempt, Job, Turn
+    from stepladder.schemas.history import Attempt, Turn
+    from stepladder.schemas.responses import Job
     from stepladder.workflows.machine import Machine
 
 EXAMPLES = Path("examples")

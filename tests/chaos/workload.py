@@ -102,7 +102,7 @@ class Workload:
             client.submit(job.workflow, {"n": job.n}, idempotency_key=f"job-{job.n}").id for _ in range(1 + job.twice)
         }
         assert len(ids) == 1, f"job {job.n} became the jobs {ids}"
-        job_id = self.submitted[job.n] = ids.pop()
+        job_id = self.submitted[job.n] = str(ids.pop())
         if job.workflow == "chaos-waits" and job.early:
             client.signal(job_id, "news", {"action": "told"}, idempotency_key=f"news-{job.n}")
 

@@ -1,4 +1,4 @@
-"""The client of the HTTP API for asyncio. See ``client`` for the one for everybody else."""
+"""The client of the HTTP API, for asyncio."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from stepladder.schemas.event import FINAL
+from stepladder.schemas.history import Turn
+from stepladder.schemas.published import PublishedWorkflow
+from stepladder.schemas.replay import Revalidated
+from stepladder.schemas.responses import Job, JobPage, Signalled
 from stepladder.sdk import calls
 from stepladder.sdk.calls import Call, Frames, job_path
 from stepladder.sdk.problems import WaitTimeoutError
-from stepladder.sdk.results import Event, Job, Page, Published, Revalidated, Signalled, Turn, parsed
+from stepladder.sdk.results import Event, parsed
 from stepladder.sdk.trial import PATIENCE_S, RECONNECT_S, STREAM_S, TIMEOUT_S, Address, Trial
 
 if TYPE_CHECKING:
@@ -28,9 +32,12 @@ EVENTS = 1000  # read at once
 
 
 class AsyncClient:
-    """The API at ``base_url``, asked from one event loop. Use it as ``async with``, or end it with ``aclose``.
+    """The API at ``base_url``. Use it as ``async with``, or end it with ``aclose``.
 
-    As ``Client``, with ``await`` before every call, and ``async for`` over ``events`` and ``jobs``.
+    Every call raises ``ProblemError`` for what the API refuses, and ``UnreachableError`` where it does not answer.
+    Failed connections, and status 429, 502, 503 and 504, are retried with growing pauses, or when Retry-After says,
+    for ``retry_for_s`` seconds in all; 0 means no retry. No answer may take longer than ``timeout_s`` seconds. No
+    ``repr`` and no error shows the key. Any number of tasks or threads may use one client.
     """
 
     def __init__(
@@ -46,7 +53,7 @@ class AsyncClient:
         self._http = httpx.AsyncClient(
             base_url=self._where.base_url,
             headers=self._where.headers,
-            trust_env=not self._where.loopback,  # a proxy that is set leads elsewhere than to this machine
+            trust_env=not self._where.loopback,  # a proxy does not lead to this machine
         )
 
     def __repr__(self) -> str:
@@ -63,9 +70,9 @@ class AsyncClient:
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    async def publish(self, document: str | Path | Workflow) -> Published:
+    async def publish(self, document: str | Path | Workflow) -> PublishedWorkflow:
         """Publishes a workflow: a document's text (YAML or JSON), its file, or its Python form."""
-        return parsed(Published, await self._json(calls.publication(document)))
+        return parsed(PublishedWorkflow, await self._json(calls.publication(document)))
 
     async def submit(
         self,
@@ -79,10 +86,10 @@ class AsyncClient:
         deadline_s: float | None = None,
         token_budget: int | None = None,
     ) -> Job:
-        """Submits a job. ``version`` is the highest that is not retired unless it is given.
+        """Submits a job, without ``version`` of the highest version that is not retired.
 
-        The same ``idempotency_key`` and arguments give the same job, for a day; without one the client makes one, so
-        that however often it has to send the request, one job is made.
+        The same ``idempotency_key`` and arguments give the same job, for a day. Without one the client makes one, so
+        that retries of the request make one job.
         """
         call = calls.submission(
             workflow,
@@ -100,7 +107,7 @@ class AsyncClient:
         return parsed(Job, await self._json(Call("GET", job_path(job_id))))
 
     async def wait(self, job_id: str | UUID, timeout_s: float | None = None) -> Job:
-        """The job once it has ended. Raises ``WaitTimeoutError`` after ``timeout_s`` seconds; None waits for ever."""
+        """The job once it has ended. Raises ``WaitTimeoutError`` after ``timeout_s`` seconds; None means no limit."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = calls.HELD_S if end is None else max(0.0, min(calls.HELD_S, end - time.monotonic()))
@@ -109,29 +116,29 @@ class AsyncClient:
                 return job
             if end is not None and time.monotonic() >= end:
                 message = f"job {job.id} is still {job.status} after {timeout_s:g} seconds"
-                where = "it goes on" if job.waiting_for is None else f"it waits for {job.waiting_for}"
-                raise WaitTimeoutError(message, remedy=f"wait longer; {where}")
+                state = "it is still running" if job.waiting_for is None else f"it waits for {job.waiting_for}"
+                raise WaitTimeoutError(message, remedy=f"wait longer; {state}")
 
     async def turns(self, job_id: str | UUID) -> tuple[Turn, ...]:
-        """Every turn with every attempt, the open ones included."""
+        """Every turn with every attempt, open ones included."""
         return parsed(tuple[Turn, ...], await self._json(Call("GET", f"{job_path(job_id)}/turns")))
 
     async def raw(self, attempt_id: str | UUID) -> bytes:
-        """What the engine answered, byte for byte. Empty while nothing has come."""
+        """What the engine answered, byte for byte. Empty while nothing has arrived."""
         response = await self._do(Call("GET", f"/v1/attempts/{calls.segment(str(attempt_id))}/raw"))
         return response.content
 
     async def signal(
         self, job_id: str | UUID, name: str, payload: Any, *, idempotency_key: str | None = None
     ) -> Signalled:
-        """Sends a signal. What the open wait would refuse raises ``RejectedError``; one that comes early is kept."""
+        """Sends a signal. One that the open wait refuses raises ``RejectedError``; an early one is kept."""
         return parsed(Signalled, await self._json(calls.signalling(job_id, name, payload, idempotency_key)))
 
     async def settle(self, job_id: str | UUID, *, done: bool, result: Any = None, key: str | None = None) -> Job:
-        """Says whether the irreversible tool that the job waits for took effect, and what its result is if it did.
+        """Settles whether the irreversible tool that the job waits for took effect, with its result if it did.
 
-        ``key`` names the call that is meant (``Job.settlement.key``). What was said of a call stands: the same again is
-        no error, and anything else raises ``ConflictError``.
+        ``key`` names the call (``Job.settlement.key``). A settlement is final: the same again is no error, and another
+        one raises ``ConflictError``.
         """
         return parsed(Job, await self._json(calls.settlement(job_id, result, key, done=done)))
 
@@ -143,12 +150,12 @@ class AsyncClient:
         set: Mapping[str, Any] | None = None,  # noqa: A002 -- the API's word
         idempotency_key: str | None = None,
     ) -> Job:
-        """A new job, made from this one: ``resume`` goes on where it failed or was cancelled, ``fork`` from the turn
-        ``from_turn`` or from the beginning, by the document with the values of ``set`` at their dotted paths.
+        """A new job, made from this one: ``resume`` continues where it failed or was cancelled, ``fork`` at the turn
+        ``from_turn`` or from the beginning, with the values of ``set`` at their dotted paths in the document.
 
-        What was accepted and done before is taken over, and no effect takes place twice. The same key and arguments
+        Earlier turns and tool results are carried over, and no effect takes place twice. The same key and arguments
         give the same job. Raises ``ConflictError`` where the job does not allow it, and ``RejectedError`` with every
-        place where what is asked is wrong.
+        mistake in the request.
         """
         return parsed(Job, await self._json(calls.replaying(job_id, mode, from_turn, set, idempotency_key)))
 
@@ -161,7 +168,7 @@ class AsyncClient:
         return parsed(Revalidated, await self._json(calls.revalidating(job_id, set)))
 
     async def cancel(self, job_id: str | UUID) -> Job:
-        """Asks for the job to end, and gives it as it stands."""
+        """Requests the job's cancellation, and returns the job as it is now."""
         return await self._change(job_id, "cancel")
 
     async def pause(self, job_id: str | UUID) -> Job:
@@ -182,7 +189,7 @@ class AsyncClient:
         metadata: Mapping[str, str | float | bool] | None = None,
         page: int = 100,
     ) -> AsyncIterator[Job]:
-        """All jobs that pass, newest first, read ``page`` at a time. Of several words in one filter any will do.
+        """All jobs that match, newest first, read ``page`` at a time. A filter with several values matches any of them.
 
         ``outcome`` is that of any attempt. Times without a zone are UTC; as text they are RFC 3339.
         """
@@ -196,7 +203,7 @@ class AsyncClient:
         }
         cursor: str | None = None
         while True:
-            found = parsed(Page, await self._json(calls.listing(filters, metadata or {}, page, cursor)))
+            found = parsed(JobPage, await self._json(calls.listing(filters, metadata or {}, page, cursor)))
             for job in found.jobs:
                 yield job
             cursor = found.next_cursor
@@ -204,9 +211,7 @@ class AsyncClient:
                 return
 
     async def events(self, job_id: str | UUID, *, follow: bool = False, after: int = 0) -> AsyncIterator[Event]:
-        """The history behind the event ``after``. With ``follow`` it goes on until the job has ended, over any broken
-        connection.
-        """
+        """The history after the event ``after``. With ``follow`` until the job has ended, across broken connections."""
         path = f"{job_path(job_id)}/events"
         if follow:
             async for event in self._follow(path, after):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from stepladder.sdk.results import Job
+    from stepladder.schemas.responses import Job
 
     from .conftest import Serve
 
