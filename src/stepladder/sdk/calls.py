@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.errors import BadInputError
+from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +47,7 @@ class Call:
 def to_json(value: Any) -> bytes:
     """Raises ``BadInputError`` for what JSON cannot say."""
     try:
-        return json.dumps(value, allow_nan=False).encode()
+        return json_text(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInputError(f"this cannot be sent as JSON: {error}", remedy="send plain JSON values") from None
 
