@@ -1,25 +1,23 @@
-"""Orders of many replays: what is to be replayed, how far it has come, and what the replays took the first time."""
+"""Orders of many replays: what to replay, how far it has come, and what the replayed turns took the first time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 from stepladder.models.ids import uuid7
-from stepladder.schemas.canonical import content_hash
+from stepladder.schemas.canonical import identity
 from stepladder.schemas.jsontext import json_text
+from stepladder.schemas.replay import BulkReplay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from stepladder.models.database import Connection, Database
     from stepladder.models.listing import Place
-    from stepladder.schemas.jsontypes import JsonObject
-
 
 KEYS = UUID("6f1a3a1e-7d0c-5c55-9a7e-3a1f5b0c9d42")
+BUSY = ("queued", "running", "paused")
 
 
 def bulk_id(principal: str, key: str | None) -> UUID:
@@ -27,83 +25,27 @@ def bulk_id(principal: str, key: str | None) -> UUID:
     return uuid7() if key is None else uuid5(KEYS, f"{principal}\0{key}")
 
 
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """``where`` is a filter in words. ``total`` is how many jobs passed it when the order was given.
-
-    ``jobs`` are the replays written so far by their status, and ``refused`` counts by reason the jobs that could not
-    be replayed. Once it was handed out or stopped no more are written; those that are there go on.
-    """
-
-    id: UUID
-    where: JsonObject
-    mode: str
-    changes: JsonObject
-    concurrency: int
-    priority: int
-    principal: str
-    scopes: frozenset[str] | None
-    total: int
-    created_at: datetime
-    refused: Mapping[str, int] = field(default_factory=dict)
-    after_at: datetime | None = None
-    after_id: UUID | None = None
-    stopped_at: datetime | None = None
-    handed_out_at: datetime | None = None
-    jobs: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def asked(self) -> str:
-        """One text for all orders that ask for the same."""
-        return content_hash([self.where, self.mode, self.changes, self.concurrency, self.priority])
-
-    @property
-    def state(self) -> str:
-        """``running``, ``stopped``, or ``done`` once every replay has ended or waits for somebody."""
-        busy = sum(self.jobs.get(status, 0) for status in ("queued", "running", "paused"))
-        if self.stopped_at is not None:
-            return "stopped"
-        return "running" if self.handed_out_at is None or busy else "done"
+def is_same_order(one: BulkReplay, other: BulkReplay) -> bool:
+    names = ("where", "mode", "set", "concurrency", "priority")
+    return all(identity(getattr(one, name)) == identity(getattr(other, name)) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class Took:
-    """What turns took when they were asked. ``cost`` is None unless every price is known, in one ``currency``."""
-
-    turns: int
-    tokens: int
-    cost: float | None
-    currency: str | None
+async def order_bulk(database: Database, bulk: BulkReplay) -> bool:
+    """Writes the order. False if there is one with its id."""
+    row = {name: getattr(bulk, name) for name in type(bulk).model_fields}
+    scopes = None if bulk.scopes is None else sorted(bulk.scopes)
+    columns = {"filter": json_text(bulk.where), "changes": json_text(bulk.set), "scopes": scopes}
+    return await database.write(_ORDER, row | columns) > 0
 
 
-async def order_bulk(database: Database, bulk: Bulk) -> bool:
-    """Writes the order. False if there is one of its id."""
-    parameters = {
-        "id": bulk.id,
-        "filter": json_text(bulk.where),
-        "mode": bulk.mode,
-        "changes": json_text(bulk.changes),
-        "concurrency": bulk.concurrency,
-        "priority": bulk.priority,
-        "principal": bulk.principal,
-        "scopes": None if bulk.scopes is None else sorted(bulk.scopes),
-        "total": bulk.total,
-        "created_at": bulk.created_at,
-    }
-    return await database.write(_ORDER, parameters) > 0
-
-
-async def find_bulk(database: Database, bulk_id: UUID) -> Bulk | None:
+async def find_bulk(database: Database, bulk_id: UUID) -> BulkReplay | None:
     """With its replays counted."""
     row = await database.row(_FIND, {"id": bulk_id})
-    if row is None:
-        return None
-    counted = await database.rows(_COUNTED, {"id": bulk_id})
-    return _bulk(row, {one["status"]: one["jobs"] for one in counted})
+    return None if row is None else _bulk(row)
 
 
 async def stop_bulk(database: Database, bulk_id: UUID) -> bool:
-    """No more replays are written. False if that was so already, or there is no such order."""
+    """Starts no more replays. False if it was stopped already, or there is no such order."""
     return await database.write(_STOP, {"id": bulk_id}) > 0
 
 
@@ -112,38 +54,37 @@ async def open_bulks(database: Database) -> list[UUID]:
     return [row["id"] for row in await database.rows(_OPEN, {})]
 
 
-async def hold_bulk(connection: Connection, bulk_id: UUID) -> Bulk | None:
-    """The order, with its row locked until the transaction ends; None if another has it, or it is handed out."""
+async def hold_bulk(connection: Connection, bulk_id: UUID) -> BulkReplay | None:
+    """The order, locked until the transaction ends; None if another worker has it, or it is handed out."""
     row = await (await connection.execute(_HOLD, {"id": bulk_id})).fetchone()
-    if row is None:
-        return None
-    counted = await (await connection.execute(_COUNTED, {"id": bulk_id})).fetchall()
-    return _bulk(row, {one["status"]: one["jobs"] for one in counted})
+    return None if row is None else _bulk(row)
 
 
 async def note_progress(
-    connection: Connection, bulk: Bulk, after: Place | None, refused: Mapping[str, int], *, done: bool
+    connection: Connection, bulk: BulkReplay, after: Place | None, refused: Mapping[str, int], *, done: bool
 ) -> None:
-    """How far an order has come that is held."""
-    at = {"after_at": bulk.after_at, "after_id": bulk.after_id}
-    if after is not None:
-        at = {"after_at": after.created_at, "after_id": after.job_id}
-    await connection.execute(_NOTE, {"id": bulk.id, "refused": json_text(refused), "done": done, **at})
+    """Records how far a locked order has come."""
+    at = (bulk.after_at, bulk.after_id) if after is None else (after.created_at, after.job_id)
+    place = {"after_at": at[0], "after_id": at[1]}
+    await connection.execute(_NOTE, {"id": bulk.id, "refused": json_text(refused), "done": done, **place})
 
 
-async def took(database: Database, jobs: Sequence[UUID], from_turns: Sequence[int]) -> Took:
-    """What the turns from these on took in their jobs."""
-    row = await database.row(_TOOK, {"jobs": list(jobs), "turns": list(from_turns)})
-    if row is None:
-        return Took(0, 0, None, None)
+async def usage_of(database: Database, jobs: Sequence[UUID], from_turns: Sequence[int]) -> dict[str, Any]:
+    """``turns``, ``tokens``, ``cost`` and ``currency`` of these jobs, each from a turn on.
+
+    The cost is None unless every price is known, in one currency.
+    """
+    row = await database.row(_USAGE, {"jobs": list(jobs), "turns": list(from_turns)}) or {}
     known = row["unpriced"] == 0 and row["cost"] is not None and row["currencies"] == 1
-    return Took(row["turns"], row["tokens"], float(row["cost"]) if known else None, row["currency"] if known else None)
+    found = {"turns": row["turns"], "tokens": row["tokens"], "cost": None, "currency": None}
+    return found | ({"cost": float(row["cost"]), "currency": row["currency"]} if known else {})
 
 
-def _bulk(row: Mapping[str, Any], jobs: Mapping[str, int]) -> Bulk:
-    plain = {name: row[name] for name in row if name not in ("filter", "scopes")}
-    scopes = None if row["scopes"] is None else frozenset(row["scopes"])
-    return Bulk(**plain, where=row["filter"], scopes=scopes, jobs=jobs)
+def _bulk(row: dict[str, Any]) -> BulkReplay:
+    handing_out, counts = row.pop("open"), row["jobs"]
+    running = handing_out or any(counts.get(status) for status in BUSY)
+    state = "running" if running else "done"
+    return BulkReplay(**row, state="stopped" if row["stopped_at"] else state, handed_out=sum(counts.values()))
 
 
 _ORDER = """
@@ -159,17 +100,17 @@ ON CONFLICT (id) DO NOTHING
 
 _FIND = """
 SELECT
-    id, filter, mode, changes, concurrency, priority, principal, scopes, total, refused, after_at, after_id, stopped_at,
-    handed_out_at, created_at
+    id, filter AS "where", mode, changes AS "set", concurrency, priority, principal, scopes, total, refused, after_at,
+    after_id, stopped_at, handed_out_at IS NULL AS open, created_at,
+    COALESCE((
+        SELECT json_object_agg(status, jobs)
+        FROM (SELECT status, count(*) AS jobs FROM job_overview WHERE bulk = %(id)s GROUP BY status) AS counted
+    ), '{}') AS jobs
 FROM bulks WHERE id = %(id)s
 """
 
-# Not FOR UPDATE: a replay that is written meanwhile, on another connection, holds on to the order's key.
+# FOR UPDATE would block the replays that are written meanwhile on other connections, which refer to the order's key.
 _HOLD = f"{_FIND} AND handed_out_at IS NULL AND stopped_at IS NULL FOR NO KEY UPDATE SKIP LOCKED"
-
-_COUNTED = """
-SELECT status, count(*) AS jobs FROM job_overview WHERE bulk = %(id)s GROUP BY status
-"""
 
 _STOP = """
 UPDATE bulks SET stopped_at = now() WHERE id = %(id)s AND stopped_at IS NULL
@@ -186,7 +127,7 @@ UPDATE bulks SET
 WHERE id = %(id)s
 """
 
-_TOOK = """
+_USAGE = """
 SELECT
     count(DISTINCT (job_id, turn)) AS turns,
     COALESCE(sum(prompt_tokens + completion_tokens), 0) AS tokens,

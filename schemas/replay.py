@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from stepladder.schemas.answer import Violation
 from stepladder.schemas.outcomes import Outcome
@@ -52,16 +53,50 @@ class Revalidated(ResponseModel):
 
 
 class BulkReplay(ResponseModel):
-    """An order of many replays: `running`, `stopped`, or `done` once each has ended or waits for somebody.
+    """An order of many replays: `running`, `stopped`, or `done` once each has ended or waits for a person.
 
-    With `dry_run` it is what it would do, and with `revalidate` the report. `refused` counts by reason the jobs that
-    cannot be replayed.
+    `total` jobs matched `where` when it was ordered. `refused` counts by reason the jobs that cannot be replayed.
     """
 
-    id: UUID | None = None
-    mode: str
-    state: str | None = None
-    where: dict[str, Any] = Field(default_factory=dict)
-    total: int | None = Field(None, description="jobs that passed the filter")
-    jobs: dict[str, int] | int = Field(description="replays by status; of a dry run and a report, how many jobs")
+    id: UUID
+    mode: Mode
+    state: Literal["running", "stopped", "done"]
+    where: dict[str, Any]
+    set: dict[str, Any]
+    concurrency: int
+    priority: int
+    principal: str
+    total: int
+    jobs: dict[str, int] = Field(description="the replays so far, by status")
+    refused: dict[str, int]
+    handed_out: int = Field(description="the replays so far")
+    created_at: datetime
+    stopped_at: datetime | None = None
+    scopes: frozenset[str] | None = Field(None, exclude=True)
+    after_at: datetime | None = Field(None, exclude=True)
+    after_id: UUID | None = Field(None, exclude=True)
+
+
+class BulkEstimate(ResponseModel):
+    """The answer to a dry run. `turns` would be asked again; `tokens` and `cost` are what they took before."""
+
+    mode: Mode
+    dry_run: Literal[True]
+    jobs: int
+    turns: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    currency: str | None = None
     refused: dict[str, int] = Field(default_factory=dict)
+
+
+class DriftReport(ResponseModel):
+    """Many jobs judged again: how many verdicts changed, in which jobs, and how."""
+
+    model_config = ConfigDict(extra="allow")
+
+    mode: Mode
+    jobs: int
+    attempts: int
+    judged: int
+    changed: int

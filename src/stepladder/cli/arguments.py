@@ -1,4 +1,4 @@
-"""Reading what was typed: JSON, files of it, and ids."""
+"""Reading what was typed: JSON, files of it, filters and ids; and saying why a replay is refused."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from stepladder.schemas.errors import BadInputError
+from stepladder.schemas.finding import BadDocumentError
 from stepladder.validation.parse import NotJson, parse
 from stepladder.wiring.files import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from stepladder.models.listing import JobFilter
     from stepladder.schemas.jsontypes import Json
+    from stepladder.workflows.replay import Refused
 
 
 def parse_json(text: str, flag: str) -> Json:
@@ -73,6 +76,23 @@ def parse_where(flags: Sequence[str]) -> dict[str, Json]:
             raise BadInputError(f"--where {flag!r} is no KEY=VALUE", remedy=remedy)
         where.setdefault(key, []).append(value)
     return {**where}
+
+
+def parse_filter(where: Mapping[str, Json]) -> JobFilter:
+    """The filter of ``parse_where``. Raises ``BadInputError``."""
+    from stepladder.models.where import WhereError, filter_of
+
+    try:
+        return filter_of(where)
+    except WhereError as error:
+        raise BadInputError(f"--where: {error}", remedy="write --where status=failed --where workflow=NAME") from None
+
+
+def refusal(refused: Refused) -> BadInputError:
+    """Why a replay or an experiment cannot be, as a command says it."""
+    if refused.findings:
+        return BadDocumentError("the changed document", refused.findings)
+    return BadInputError(refused.reason, remedy=refused.remedy)
 
 
 def parse_time(text: str | None, flag: str) -> datetime | None:

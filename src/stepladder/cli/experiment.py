@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from stepladder.cli.arguments import parse_changes, parse_json
+from stepladder.cli.arguments import parse_changes, parse_json, refusal
 from stepladder.cli.output import console, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
@@ -175,13 +175,12 @@ async def _order(
     vary_seeds: bool = False,
 ) -> ExperimentHead:
     """Writes the experiment and its jobs."""
-    from stepladder.cli.replay import refusal, replays_of
     from stepladder.schemas.actor import LOCAL
     from stepladder.services.experiments import EFFECTS, Ordered, draft, order_experiment
     from stepladder.workflows.replay import Refused
 
     head = draft(kind, base, variants, LOCAL, datetime.now(UTC), name=name, samples=len(inputs))
-    replays = replays_of(session, kit)
+    replays = session.replays(kit)
     found = await order_experiment(session.store, replays, head, inputs, LOCAL, effects=effects, vary_seeds=vary_seeds)
     if isinstance(found, Refused):
         error = refusal(found)

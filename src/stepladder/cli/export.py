@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli.arguments import parse_where
+from stepladder.cli.arguments import parse_filter, parse_where
 from stepladder.cli.output import console, escape
+from stepladder.schemas.jsontext import json_text
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def export(
     where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="of jobs like that; may be repeated")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="of matching jobs; may be repeated")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="of no more jobs than this, the newest first")] = None,
     app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
@@ -30,13 +30,12 @@ def export(
 
     Judge them anywhere: stepladder judge FILE.jsonl --expect
     """
-    from stepladder.cli.revalidate import filter_typed
     from stepladder.cli.session import in_session
     from stepladder.wiring.app import kit_of
 
     settings = load_settings(app=app)
     kit = kit_of(settings)
-    wanted = filter_typed(parse_where(where or []))
+    wanted = parse_filter(parse_where(where or []))
     written, left_out = in_session(settings, lambda session: _export(session, kit, wanted, limit))
     out = console(error=True)
     out.print(f"{written:,} answers written; judge them: stepladder judge FILE.jsonl --expect", style="dim")
@@ -64,22 +63,16 @@ async def _export(session: Session, kit: Kit, wanted: JobFilter, limit: int | No
                 if isinstance(line, str):
                     left_out[line] += 1
                     continue
-                sys.stdout.write(json.dumps(line, default=_plain) + "\n")  # ASCII: whatever stands in an answer
+                sys.stdout.write(json_text(line, ascii_only=True) + "\n")
                 written += 1
     sys.stdout.flush()
     return written, left_out
 
 
-def _plain(value: object) -> object:
-    from collections.abc import Mapping
-
-    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload] # JSON's two kinds
-
-
 _REASONS = {
-    "broken_off": "no answer came that the ladder could judge",
-    "gone": "their bytes went by retention",
-    "no_state": "the workflow asks nothing in their state",
-    "unique": "elements of a list that must be unlike each other, which no line can say",
+    "broken_off": "no complete answer arrived",
+    "gone": "retention removed their bytes",
+    "no_state": "the document does not ask the model in their state",
+    "unique": "their list's items must be unique, which a line cannot express",
     "missing_tools": "this process lacks the tools or rules of their workflow: name them with --app",
 }

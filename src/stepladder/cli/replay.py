@@ -1,4 +1,4 @@
-"""``stepladder replay``: answers judged again, or new jobs that go on from earlier ones."""
+"""``stepladder replay``: stored answers judged again, or new jobs that continue from earlier ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, parse_where
+from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, parse_where, refusal
 from stepladder.cli.output import console, escape, print_json
 from stepladder.schemas.errors import BadInputError
-from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.replay import Mode
 from stepladder.wiring.settings import load_settings
 
@@ -19,18 +18,17 @@ if TYPE_CHECKING:
     from stepladder.cli.session import Session
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
-    from stepladder.services.replays import Prepared, Replays, Wanted
+    from stepladder.services.replays import Prepared, Wanted
     from stepladder.wiring.settings import Settings
-    from stepladder.workflows.replay import Refused
 
-TEXT = 2**31 - 1
+MAX_TURN = 2**31 - 1
 
 
 def replay(
     job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="the job's id; or --where for many")] = None,
-    mode: Annotated[Mode | None, typer.Option(help="judge again, go on, or go on otherwise")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="judge again, continue, or continue with changes")] = None,
     from_turn: Annotated[
-        int | None, typer.Option(min=1, max=TEXT, help="asked again, all before it taken over")
+        int | None, typer.Option(min=1, max=MAX_TURN, help="ask this turn again, and keep all before it")
     ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change the document, or version=N")
@@ -39,23 +37,23 @@ def replay(
         str | None, typer.Option("--with", metavar="DOC", help="revalidate: judge by this document")
     ] = None,
     where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="all jobs like that; may be repeated")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="all matching jobs; may be repeated")
     ] = None,
     value: Annotated[str | None, typer.Option("--input", metavar="JSON|@FILE", help="fork: another input")] = None,
     key: Annotated[str | None, typer.Option("--idempotency-key", help="the same key again gives the same job")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="follow the new job until it ends")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="of --where: say what it would do and take")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="of --where: do not ask before it is done")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="of --where: only say what it would do and cost")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="of --where: do not ask for confirmation")] = False,
     concurrency: Annotated[int, typer.Option(min=1, max=1000, help="of --where: replays that run at once")] = 10,
-    follow: Annotated[str | None, typer.Option(metavar="ORDER", help="how far --where has come")] = None,
-    stop: Annotated[str | None, typer.Option(metavar="ORDER", help="begin no more replays of it")] = None,
+    follow: Annotated[str | None, typer.Option(metavar="ORDER", help="follow the progress of --where")] = None,
+    stop: Annotated[str | None, typer.Option(metavar="ORDER", help="start no more replays of it")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="of --where: no more jobs than this")] = None,
     app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
-    """Judge stored answers again (revalidate), go on from where a job failed (resume), or from any turn (fork).
+    """Judge stored answers again (revalidate), continue where a job failed (resume), or from any turn (fork).
 
-    Revalidate asks no engine and writes nothing; its exit code is 1 if a verdict is another now.
+    Revalidate asks no engine and writes nothing; its exit code is 1 if a verdict changed.
     """
     from stepladder.cli import bulk
     from stepladder.cli.revalidate import revalidate_many
@@ -68,7 +66,7 @@ def replay(
         bulk.stop(settings, stop, as_json=as_json) if stop else bulk.follow(settings, follow or "", as_json=as_json)
         return
     if mode is None:
-        raise BadInputError("say what is to be done", remedy="--mode revalidate, --mode resume or --mode fork")
+        raise BadInputError("--mode is missing", remedy="--mode revalidate, --mode resume or --mode fork")
     if (job is None) == (not where):
         raise BadInputError("name one job, or many with --where", remedy="stepladder replay JOB, or --where KEY=VALUE")
     given = () if value is None else (parse_json(value, "--input"),)
@@ -109,7 +107,7 @@ async def _start(
     from stepladder.workflows.replay import Refused
 
     await session.job(job_id)
-    found = await replays_of(session, kit).start(job_id, wanted, LOCAL, key)
+    found = await session.replays(kit).start(job_id, wanted, LOCAL, key)
     if isinstance(found, Refused):
         raise refusal(found)
     if isinstance(found, KeyTaken):
@@ -120,22 +118,7 @@ async def _start(
     return await session.job(found.job_id), found.prepared
 
 
-def replays_of(session: Session, kit: Kit) -> Replays:
-    from stepladder.runner.machines import Machines
-    from stepladder.services.replays import Replays
-
-    return Replays(session.store.database, session.store, Machines(session.store, kit), session.notify)
-
-
-def refusal(refused: Refused) -> BadInputError:
-    """A replay that cannot be, as the command says it."""
-    if refused.findings:
-        return BadDocumentError("the changed document", refused.findings)
-    return BadInputError(refused.reason, remedy=refused.remedy)
-
-
 def _say(settings: Settings, old: UUID, new: Job, prepared: Prepared | None, *, wait: bool, as_json: bool) -> None:
-
     if not as_json or wait:
         for line in _told(old, prepared):
             console(error=True).print(escape(line), style="dim")
@@ -151,17 +134,17 @@ def _say(settings: Settings, old: UUID, new: Job, prepared: Prepared | None, *, 
 
 
 def _told(old: UUID, prepared: Prepared | None) -> list[str]:
-    """What the new job begins with."""
+    """What the new job starts with."""
     if prepared is None:
         return ["this key was used before: the same job"]
     job = prepared.new.job
     if job.state is None:
-        return [f"begins anew with the input of job {old}"]
+        return [f"starts anew with the input of job {old}"]
     turns = job.turn_count
     others = len(job.visits) - turns
     taken = f"{turns} turn{'' if turns == 1 else 's'} and {others} other visit{'' if others == 1 else 's'}"
-    lines = [f"goes on in state {job.state}, at turn {prepared.from_turn}; {taken} taken over from job {old}"]
+    lines = [f"continues in state {job.state}, at turn {prepared.from_turn}; {taken} carried over from job {old}"]
     return lines + [
-        f"turn {turn} as it was taken over breaks its schema now: {one.pointer or '/'} {one.reason}"
+        f"carried turn {turn} breaks its schema now: {one.pointer or '/'} {one.reason}"
         for turn, one in prepared.misfits[:5]
     ]

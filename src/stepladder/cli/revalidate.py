@@ -1,4 +1,4 @@
-"""``stepladder replay --mode revalidate``: the report on answers that were judged again."""
+"""``stepladder replay --mode revalidate``: stored answers judged again, and the report on them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from uuid import UUID
 
 import typer
 
+from stepladder.cli.arguments import parse_filter, refusal
 from stepladder.cli.output import Exit, console, escape, print_json, shorten
-from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 KINDS = {
     "rejected": "accepted then, rejected now",
     "accepted": "rejected then, accepted now",
-    "otherwise": "rejected both times, and otherwise now",
+    "otherwise": "rejected both times, for another reason now",
 }
-MOST_JOBS = 10
 
 
 def revalidate_many(
@@ -42,7 +41,7 @@ def revalidate_many(
     *,
     as_json: bool,
 ) -> None:
-    """Judges one job, or all that a filter finds, and ends with exit code 1 if a verdict is another now."""
+    """Judges one job, or all that match a filter. Exit code 1 if a verdict changed."""
     from stepladder.cli.session import in_session
     from stepladder.services.revalidation import By
     from stepladder.wiring.app import kit_of, load_machine
@@ -52,7 +51,7 @@ def revalidate_many(
     if isinstance(jobs, UUID):
         found = in_session(settings, lambda session: _one(session, kit, jobs, by))
         raise typer.Exit(_tell_one(jobs, found, as_json=as_json))
-    wanted = filter_typed(jobs)
+    wanted = parse_filter(jobs)
     drift, seconds = in_session(settings, lambda session: _many(session, kit, wanted, by, limit))
     if as_json:
         print_json(drift.as_json() | {"seconds": round(seconds, 3)})
@@ -61,23 +60,12 @@ def revalidate_many(
     raise typer.Exit(Exit.FAILED if drift.total else Exit.DONE)
 
 
-def filter_typed(where: Mapping[str, Json]) -> JobFilter:
-    """What ``--where`` says. Raises ``BadInputError``."""
-    from stepladder.models.where import WhereError, filter_of
-
-    try:
-        return filter_of(where)
-    except WhereError as error:
-        raise BadInputError(f"--where: {error}", remedy="write --where status=failed --where workflow=NAME") from None
-
-
 async def _one(session: Session, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudged, ...]:
-    from stepladder.cli.replay import refusal, replays_of
     from stepladder.workflows.replay import Refused
 
-    found = await replays_of(session, kit).revalidated(job_id, by.changes or {}, by.machine)
+    await session.job(job_id)
+    found = await session.replays(kit).revalidated(job_id, by.changes or {}, by.machine)
     if found is None:
-        await session.job(job_id)  # which says so
         raise LookupError(f"job {job_id} has vanished from the store")
     if isinstance(found, Refused):
         raise refusal(found)
@@ -87,7 +75,6 @@ async def _one(session: Session, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudg
 async def _many(session: Session, kit: Kit, wanted: JobFilter, by: By, limit: int | None) -> tuple[Drift, float]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from stepladder.cli.replay import replays_of
     from stepladder.models.answers import count
     from stepladder.services.revalidation import Revalidation
 
@@ -101,7 +88,7 @@ async def _many(session: Session, kit: Kit, wanted: JobFilter, by: By, limit: in
         def seen(drift: Drift) -> None:
             progress.update(task, completed=drift.jobs_seen + drift.skipped.total(), rate=_rate(drift, began))
 
-        drift = await Revalidation(session.store, replays_of(session, kit), by, seen).of(wanted, limit)
+        drift = await Revalidation(session.store, session.replays(kit), by, seen).of(wanted, limit)
     return drift, time.monotonic() - began
 
 
@@ -128,8 +115,8 @@ def _tell_one(job_id: UUID, found: tuple[Rejudged, ...], *, as_json: bool) -> in
                 text = f"{error.pointer or '/'}: {error.reason}"
                 out.print(f"      {escape(shorten(text, 90))}")
         else:
-            out.print(f"  {place}: {was}, as it was")
-    said = "every verdict is as it was" if not changed else f"{changed} of {len(found)} verdicts are others now"
+            out.print(f"  {place}: {was}, unchanged")
+    said = f"{changed} of {len(found)} verdicts changed" if changed else "no verdict changed"
     out.print(f"job {job_id}: {said}")
     return Exit.FAILED if changed else Exit.DONE
 
@@ -145,13 +132,13 @@ def tell(out: Console, drift: Drift, seconds: float) -> None:
     for reason, times in drift.unjudged.most_common():
         out.print(f"  {times:,} attempts not judged again: {_reason(reason)}")
     for reason, times in drift.skipped.most_common():
-        out.print(f"  {times:,} jobs passed over: {escape(shorten(_reason(reason), 70))}")
+        out.print(f"  {times:,} jobs skipped: {escape(shorten(_reason(reason), 70))}")
     if drift.reworded:
-        out.print(f"  {drift.reworded:,} verdicts say the same in other words")
+        out.print(f"  {drift.reworded:,} verdicts are the same in other words")
     if not drift.total:
-        out.print("[green]no drift[/]: every verdict is as it was")
+        out.print("[green]no drift[/]: no verdict changed")
         return
-    out.print(f"[bold yellow]drift[/]: {drift.total:,} verdicts of {drift.changed_jobs:,} jobs are others now")
+    out.print(f"[bold yellow]drift[/]: {drift.total:,} verdicts of {drift.changed_jobs:,} jobs changed")
     for change, title in KINDS.items():
         jobs = drift.jobs[change]  # type: ignore[index] # the words of Change
         if not jobs:
@@ -170,9 +157,9 @@ def tell(out: Console, drift: Drift, seconds: float) -> None:
 
 def _reason(reason: str) -> str:
     known = {
-        "broken_off": "no answer came that the ladder could judge",
-        "gone": "their bytes went by retention",
-        "no_state": "the workflow asks nothing in their state",
-        "other_workflow": "they are of another workflow than the document",
+        "broken_off": "no complete answer arrived",
+        "gone": "retention removed their bytes",
+        "no_state": "the document does not ask the model in their state",
+        "other_workflow": "the document is of another workflow",
     }
     return known.get(reason, reason)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stepladder.models.reads import Reads
     from stepladder.models.store import Store
     from stepladder.schemas.responses import Job
+    from stepladder.schemas.tool import Kit
+    from stepladder.services.replays import Replays
     from stepladder.wiring.settings import Settings
 
 T = TypeVar("T")
@@ -39,6 +41,12 @@ class Session:
         if found is None:
             raise BadInputError(f"there is no job {job_id}", remedy="list the jobs with `stepladder jobs`")
         return found
+
+    def replays(self, kit: Kit) -> Replays:
+        from stepladder.runner.machines import Machines
+        from stepladder.services.replays import Replays
+
+        return Replays(self.store.database, self.store, Machines(self.store, kit), self.notify)
 
     def notify(self, jobs: Sequence[UUID]) -> None:
         """Announce due jobs once the work is done. If a message is lost, the workers' sweep finds the job."""

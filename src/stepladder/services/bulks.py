@@ -1,9 +1,9 @@
-"""Many replays: counted before, ordered, and handed out to the workers so many at once."""
+"""Many replays: estimated, ordered, and handed out by workers, so many at once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from stepladder.models.records import Submitted
 from stepladder.models.where import filter_of
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.finding import BadDocumentError
-from stepladder.schemas.replay import Mode
+from stepladder.schemas.replay import BulkEstimate, BulkReplay
 from stepladder.services.replays import Prepared, Wanted
 
 if TYPE_CHECKING:
@@ -24,69 +24,97 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.models.answers import Memory
-    from stepladder.models.bulks import Bulk
     from stepladder.models.database import Database
     from stepladder.models.listing import JobFilter
     from stepladder.models.store import Store
+    from stepladder.schemas.jsontypes import JsonObject
     from stepladder.services.replays import Replays
 
 PRIORITY = -10
-"""New work goes before old work that is done again."""
+"""Lower than that of new jobs."""
 CONCURRENCY = 10
-AT_ONCE = 50
-"""Replays written by one look, so that one order keeps no other waiting."""
-
-
-@dataclass(slots=True)
-class Estimate:
-    """What a bulk would do. ``turns``, ``tokens`` and ``cost`` are what the turns that are asked again took before;
-    what follows behind them nobody knows.
-    """
-
-    jobs: int = 0
-    turns: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
-    currency: str | None = None
-    refused: Counter[str] = field(default_factory=Counter)
+BATCH = 50
+"""Replays that are written at once, so that one order does not delay the others."""
 
 
 def before(wanted: JobFilter, at: datetime) -> JobFilter:
-    """The filter without what is created from now on: a replay is no job to replay."""
+    """The filter without jobs created from ``at`` on: an order does not replay its own replays."""
     until = at if wanted.created_before is None else min(at, wanted.created_before)
     return replace(wanted, created_before=until)
 
 
-async def estimate(database: Database, replays: Replays, jobs: JobFilter, wanted: Wanted, actor: Actor) -> Estimate:
-    """Looks at every job that passes the filter. Writes nothing. Raises as ``Replays`` does."""
-    found, now = Estimate(), datetime.now(UTC)
+async def estimate(database: Database, replays: Replays, jobs: JobFilter, wanted: Wanted, actor: Actor) -> BulkEstimate:
+    """What an order would do, from every job that matches the filter. Writes nothing. Raises as ``Replays`` does."""
+    now = datetime.now(UTC)
+    refused, ready, turns, tokens = Counter[str](), 0, 0, 0
+    cost: float | None = 0.0
+    currency: str | None = None
     async for page in pages(database, before(jobs, now)):
         asked: list[tuple[UUID, int]] = []
         for memory in await memories(database, page):
             prepared = await _prepared(replays, memory, wanted, actor, now)
             if isinstance(prepared, str):
-                found.refused[prepared] += 1
+                refused[prepared] += 1
             else:
                 asked.append((memory.job.id, prepared.from_turn))
-        took = await bulks.took(database, [job for job, _ in asked], [turn for _, turn in asked])
-        found.jobs += len(asked)
-        found.turns += max(took.turns, len(asked))
-        found.tokens += took.tokens
-        found.cost = (
-            None if found.cost is None or (took.cost is None and took.tokens) else found.cost + (took.cost or 0)
-        )
-        found.currency = found.currency or took.currency
-    return found
+        usage = await bulks.usage_of(database, [job for job, _ in asked], [turn for _, turn in asked])
+        ready += len(asked)
+        turns += max(usage["turns"], len(asked))
+        tokens += usage["tokens"]
+        unknown = cost is None or (usage["cost"] is None and usage["tokens"])
+        cost = None if unknown else (cost or 0.0) + (usage["cost"] or 0.0)
+        currency = currency or usage["currency"]
+    used = {"turns": turns, "tokens": tokens}
+    return BulkEstimate(
+        mode=wanted.mode, dry_run=True, jobs=ready, cost=cost, currency=currency, refused=refused, **used
+    )
 
 
-async def total(database: Database, jobs: JobFilter, at: datetime) -> int:
-    return await count(database, before(jobs, at))
+async def total(database: Database, jobs: JobFilter) -> int:
+    return await count(database, before(jobs, datetime.now(UTC)))
+
+
+async def order(
+    database: Database,
+    where: JsonObject,
+    wanted: Wanted,
+    actor: Actor,
+    key: str | None,
+    *,
+    concurrency: int = CONCURRENCY,
+    priority: int = PRIORITY,
+) -> tuple[BulkReplay, bool] | None:
+    """Writes an order of replays for workers to hand out. True: an earlier one under the same key.
+
+    None if the key is taken by an order of other replays. Raises ``WhereError``.
+    """
+    bulk = BulkReplay(
+        id=bulks.bulk_id(actor.name, key),
+        mode=wanted.mode,
+        state="running",
+        where=dict(where),
+        set=dict(wanted.changes),
+        concurrency=concurrency,
+        priority=priority,
+        principal=actor.name,
+        total=await total(database, filter_of(where)),
+        jobs={},
+        refused={},
+        handed_out=0,
+        created_at=datetime.now(UTC),
+        stopped_at=None,
+        scopes=actor.scopes,
+    )
+    if await bulks.order_bulk(database, bulk):
+        return bulk, False
+    found = await bulks.find_bulk(database, bulk.id)
+    return (found, True) if found is not None and bulks.is_same_order(found, bulk) else None
 
 
 async def hand_out(store: Store, replays: Replays) -> list[UUID]:
-    """Writes the replays that there is room for, of every order; the caller notifies them. Any worker may do so.
+    """Writes the next replays of every order, as its concurrency allows; the caller notifies them.
 
-    Each job is replayed once by an order, whoever hands it out and however often. Raises ``UnreachableError``.
+    Any worker may call it, however often: an order replays each job once. Raises ``UnreachableError``.
     """
     due: list[UUID] = []
     for bulk_id in await bulks.open_bulks(store.database):
@@ -99,8 +127,8 @@ async def _hand_out(store: Store, replays: Replays, bulk_id: UUID) -> list[UUID]
         bulk = await bulks.hold_bulk(connection, bulk_id)
         if bulk is None:
             return []
-        busy = sum(bulk.jobs.get(status, 0) for status in ("queued", "running", "paused"))
-        room = min(bulk.concurrency - busy, AT_ONCE)
+        busy = sum(bulk.jobs.get(status, 0) for status in bulks.BUSY)
+        room = min(bulk.concurrency - busy, BATCH)
         if room <= 0:
             return []
         after = None if bulk.after_at is None or bulk.after_id is None else Place(bulk.after_at, bulk.after_id)
@@ -112,8 +140,10 @@ async def _hand_out(store: Store, replays: Replays, bulk_id: UUID) -> list[UUID]
         return due
 
 
-async def _write(store: Store, replays: Replays, bulk: Bulk, jobs: Sequence[UUID], refused: Counter[str]) -> list[UUID]:
-    wanted = Wanted(Mode(bulk.mode), changes=bulk.changes)
+async def _write(
+    store: Store, replays: Replays, bulk: BulkReplay, jobs: Sequence[UUID], refused: Counter[str]
+) -> list[UUID]:
+    wanted = Wanted(bulk.mode, changes=bulk.set)
     actor, now = Actor(bulk.principal, bulk.scopes), datetime.now(UTC)
     due: list[UUID] = []
     for memory in await memories(store.database, jobs):
@@ -125,7 +155,7 @@ async def _write(store: Store, replays: Replays, bulk: Bulk, jobs: Sequence[UUID
         new = replace(prepared.new, bulk=bulk.id, priority=bulk.priority)
         try:
             written = await store.submit_many([new])
-        except psycopg.errors.UniqueViolation:  # a worker was lost after it had written this one
+        except psycopg.errors.UniqueViolation:  # a lost worker wrote this one
             continue
         if isinstance(written, Submitted):
             due.append(new.job.id)
@@ -133,7 +163,7 @@ async def _write(store: Store, replays: Replays, bulk: Bulk, jobs: Sequence[UUID
 
 
 async def _prepared(replays: Replays, memory: Memory, wanted: Wanted, actor: Actor, now: datetime) -> Prepared | str:
-    """The new job, or in one line why there is none."""
+    """The new job, or the reason why there is none."""
     try:
         prepared = await replays.of_memory(memory, wanted, actor, now)
     except BadDocumentError:

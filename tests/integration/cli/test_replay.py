@@ -50,13 +50,13 @@ def words(done: Done) -> str:
     return " ".join(done.err.split())
 
 
-def test_a_job_judged_again_comes_out_as_it_was_and_the_exit_code_says_so(shell: Shell) -> None:
+def test_a_changed_verdict_has_exit_code_1(shell: Shell) -> None:
     [job] = run(shell, "again")
     before = shell.counts()
     done = shell.run("replay", job, "--mode", "revalidate")
     assert done.code == 0, done.err
-    assert "turn 1 sum, attempt 1: semantic (arithmetic), as it was" in done.out
-    assert "every verdict is as it was" in done.out
+    assert "turn 1 sum, attempt 1: semantic (arithmetic), unchanged" in done.out
+    assert "no verdict changed" in done.out
     assert shell.counts() == before
     changed = shell.run(
         "replay", job, "--mode", "revalidate", "--set", "states.sum.rules.0.check=output.total > 0", "--json"
@@ -65,7 +65,7 @@ def test_a_job_judged_again_comes_out_as_it_was_and_the_exit_code_says_so(shell:
     assert (changed.json["changed"], [one["now"] for one in changed.json["attempts"]]) == (1, ["valid", "valid"])
 
 
-def test_all_jobs_of_a_filter_are_judged_with_a_rate_and_a_tighter_document_flags_what_breaks_it(shell: Shell) -> None:
+def test_a_stricter_document_shows_which_answers_break_it(shell: Shell) -> None:
     jobs = run(shell, "many", teams=3)
     same = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate")
     assert (same.code, "no drift" in same.out, "6 attempts of 3 jobs judged" in same.out) == (0, True, True), same.out
@@ -73,7 +73,7 @@ def test_all_jobs_of_a_filter_are_judged_with_a_rate_and_a_tighter_document_flag
     tighter = shell.write("tighter.yaml", document("many", check="== 37"))
     report = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter)
     assert report.code == 1
-    assert "3 verdicts of 3 jobs are others now" in report.out
+    assert "3 verdicts of 3 jobs changed" in report.out
     assert "accepted then, rejected now: 3 attempts of 3 jobs" in report.out
     assert all(len(line) <= 100 for line in report.out.splitlines()), report.out
     listed = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter, "--json")
@@ -86,7 +86,7 @@ def test_a_failed_job_is_resumed_and_forked(shell: Shell) -> None:
     resumed = shell.run("replay", job, "--mode", "resume")
     assert resumed.code == 0, resumed.err
     new = resumed.out.strip()
-    assert f"begins anew with the input of job {job}" in words(resumed)
+    assert f"starts anew with the input of job {job}" in words(resumed)
     ended = shell.run("run", "--job", new, "--json")
     assert ended.json["failure"] == "attempts_exhausted"  # the model says the same again
     forked = shell.run(
@@ -121,7 +121,7 @@ def test_the_same_key_gives_the_same_job(shell: Shell) -> None:
         (("--mode", "revalidate", "--with", "other.yaml"), "of workflow flags"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(shell: Shell, flags: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(shell: Shell, flags: tuple[str, ...], said: str) -> None:
     shell.write("other.yaml", document("other"))
     jobs = shell.run("jobs", "--workflow", "flags", "--json").json["jobs"]
     job = jobs[0]["id"] if jobs else run(shell, "flags", attempts=1)[0]
@@ -133,19 +133,19 @@ def test_what_cannot_be_is_refused_with_what_to_do(shell: Shell, flags: tuple[st
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("status=lost", "it is one of queued, running"),
+        ("status=lost", "write one of queued, running"),
         ("colour=red", "they are by status"),
         ("created_after=noon", "a time such as"),
         ("status", "is no KEY=VALUE"),
     ],
 )
-def test_a_filter_that_is_none_says_which_words_there_are(shell: Shell, where: str, said: str) -> None:
+def test_a_bad_filter_lists_the_valid_words(shell: Shell, where: str, said: str) -> None:
     done = shell.run("replay", "--where", where, "--mode", "revalidate")
     assert done.code == 2
     assert said in words(done)
 
 
-def test_exported_answers_are_judged_elsewhere_and_come_out_the_same(shell: Shell) -> None:
+def test_exported_answers_get_the_same_verdicts_elsewhere(shell: Shell) -> None:
     run(shell, "exported", teams=2)
     done = shell.run("export", "--where", "workflow=exported")
     assert done.code == 0, done.err
@@ -172,7 +172,7 @@ def hand_out_all(shell: Shell) -> list[str]:
     return asyncio.run(look())
 
 
-def test_many_are_counted_ordered_followed_and_ordered_once_by_one_key(shell: Shell) -> None:
+def test_many_jobs_are_estimated_ordered_once_and_followed(shell: Shell) -> None:
     jobs = run(shell, "bulk", teams=3, attempts=1)
     where = ("replay", "--where", "workflow=bulk", "--where", "status=failed", "--mode", "fork")
     change = ("--set", "states.sum.rules.0.check=output.total == 35")
@@ -206,14 +206,14 @@ def test_many_are_counted_ordered_followed_and_ordered_once_by_one_key(shell: Sh
     assert sorted(str(job) for (job,) in replayed) == sorted(jobs)
 
 
-def test_an_order_that_is_stopped_begins_no_more(shell: Shell) -> None:
+def test_a_stopped_order_starts_no_more_replays(shell: Shell) -> None:
     run(shell, "stopped", teams=2, attempts=1)
     where = ("replay", "--where", "workflow=stopped", "--mode", "resume", "--yes", "--concurrency", "1")
     order = shell.run(*where).out.strip()
-    [begun] = hand_out_all(shell)
+    [started] = hand_out_all(shell)
     stopped = shell.run("replay", "--stop", order)
     assert stopped.out.startswith("stopped: of 2 jobs 1 replayed (1 queued)")
-    shell.run("run", "--job", begun)
+    shell.run("run", "--job", started)
     assert hand_out_all(shell) == []
     ended = shell.run("replay", "--follow", order, "--json")
     assert (ended.code, ended.json["jobs"]) == (1, {"failed": 1})  # the model says the same again
@@ -240,7 +240,7 @@ states:
 """
 
 
-def test_a_failed_job_says_what_to_do_next_and_its_replays_say_where_they_come_from(shell: Shell) -> None:
+def test_a_failed_job_shows_the_remedy_and_its_replays_their_origin(shell: Shell) -> None:
     shell.write("two.yaml", TWO)
     job = shell.run("run", "two.yaml", "--json").json["id"]
     failed = shell.run("show", job)

@@ -1,14 +1,15 @@
-"""Orders of many replays, handed out by real workers."""
+"""Orders of many replays, handed out by workers."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stepladder.models.bulks import Bulk, bulk_id, find_bulk, order_bulk
+from stepladder.models.bulks import find_bulk
 from stepladder.models.database import Database
-from stepladder.models.where import filter_of
-from stepladder.services.bulks import total
+from stepladder.schemas.actor import LOCAL
+from stepladder.schemas.replay import Mode
+from stepladder.services.bulks import order
+from stepladder.services.replays import Wanted
 from stepladder.testing import Answer, eventually, wait_until
 from support.plant import PATIENT_S, chain
 
@@ -25,7 +26,7 @@ JOBS = 5
 WHERE = {"workflow": ["chain"], "status": ["failed"]}
 
 
-async def test_workers_replay_each_job_of_an_order_once_and_so_many_at_once(plant: Open) -> None:
+async def test_workers_replay_each_job_of_an_order_once(plant: Open) -> None:
     seen: list[str] = []
 
     def bad_at_first(request: RecordedRequest) -> Line:
@@ -38,33 +39,22 @@ async def test_workers_replay_each_job_of_an_order_once_and_so_many_at_once(plan
         await p.submit(chain(1, retry={"attempts": 1}), JOBS)
         wait_until(lambda: p.statuses() == {"failed"}, PATIENT_S, what="all have failed")
         async with Database(p.database_url) as database:
-            now = datetime.now(UTC)
-            order = Bulk(
-                id=bulk_id("local", "once"),
-                where=WHERE,
-                mode="resume",
-                changes={},
-                concurrency=2,
-                priority=-10,
-                principal="local",
-                scopes=None,
-                total=await total(database, filter_of(WHERE), now),
-                created_at=now,
-            )
-            assert order.total == JOBS
-            assert await order_bulk(database, order)
-            assert not await order_bulk(database, order)  # the key stands for this one
+            ordered = [
+                await order(database, WHERE, Wanted(Mode.RESUME), LOCAL, "once", concurrency=2) for _ in range(2)
+            ]
+            [(bulk, first), (same, second)] = [one for one in ordered if one is not None]
+            assert (bulk.total, first, same.id, second) == (JOBS, False, bulk.id, True)
             most = 0
 
             async def over() -> bool:
                 nonlocal most
-                found = await find_bulk(database, order.id)
+                found = await find_bulk(database, bulk.id)
                 assert found is not None
                 most = max(most, sum(found.jobs.get(status, 0) for status in ("queued", "running")))
                 return found.state != "running"
 
             await eventually(over, PATIENT_S, what="the order is done")
-            found = await find_bulk(database, order.id)
+            found = await find_bulk(database, bulk.id)
         assert found is not None
         assert (found.state, found.jobs, found.refused) == ("done", {"succeeded": JOBS}, {})
         replayed = p.rows("SELECT DISTINCT replay_of FROM jobs WHERE replay_of IS NOT NULL")
