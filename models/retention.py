@@ -1,4 +1,6 @@
-"""What goes with age: the raw answers and the history of jobs that ended long ago. Verdicts and outputs stay."""
+"""Retention: removes the raw answers and the history of jobs that ended long ago. Verdicts and outputs stay."""
+
+# ruff: noqa: S608 -- statements are put together from constants
 
 from __future__ import annotations
 
@@ -16,24 +18,21 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
 
 BATCH = 50
-"""Jobs of one transaction, which no longer than some milliseconds keeps anybody from their rows."""
+"""Jobs of one transaction, small enough to lock their rows for milliseconds only."""
 
 PAUSE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """How long after a job's end each is kept; None is for ever, and zero not at all."""
+    """How long after a job's end each is kept; None is forever, and zero not at all."""
 
     raw: timedelta | None = None
     events: timedelta | None = None
 
     @classmethod
     def of_days(cls, raw: float | None, events: float | None) -> Ages:
-        def age(days: float | None) -> timedelta | None:
-            return None if days is None else timedelta(days=days)
-
-        return cls(age(raw), age(events))
+        return cls(*(None if days is None else timedelta(days=days) for days in (raw, events)))
 
     @property
     def endless(self) -> bool:
@@ -42,7 +41,7 @@ class Ages:
 
 @dataclass(slots=True)
 class Removed:
-    """What went, or what would: ``attempts`` lost their bytes. ``more`` says that some is left."""
+    """What was removed, or would be; ``attempts`` lost their bytes. ``more``: time ran out before everything was."""
 
     raw_jobs: int = 0
     attempts: int = 0
@@ -50,49 +49,56 @@ class Removed:
     events: int = 0
     more: bool = False
 
+    def add(self, kind: str, row: dict[str, Any]) -> None:
+        if kind == "raw":
+            self.raw_jobs, self.attempts = self.raw_jobs + row["jobs"], self.attempts + row["rows"]
+        else:
+            self.event_jobs, self.events = self.event_jobs + row["jobs"], self.events + row["rows"]
+
 
 async def retain(database: Database, ages: Ages, *, within_s: float | None = None) -> Removed:
-    """Takes away what is older than ``ages``, oldest first, batch by batch, until it is done or the time is over.
+    """Removes what is older than ``ages``, oldest first, batch by batch, until it is done or the time is over.
 
-    Jobs that are held, and those whose row somebody has locked at this moment, are left alone. Any number of processes
-    may do it at once. Raises ``UnreachableError`` when the database breaks; what was done by then is done.
+    Held jobs, and those whose row is locked at the moment, are skipped. Any number of processes may run it at once.
+    Raises ``UnreachableError`` when the database breaks; finished batches stay removed.
     """
     clock = asyncio.get_running_loop().time
     end = None if within_s is None else clock() + within_s
     removed = Removed()
-    for age, statement in ((ages.raw, RAW), (ages.events, EVENTS)):
-        jobs = BATCH if age is not None else 0
-        while jobs == BATCH and age is not None:
+    for kind, age, statement, _ in _kinds(ages):
+        jobs = BATCH
+        while jobs == BATCH:
             if end is not None and clock() >= end:
                 removed.more = True
                 return removed
             row = await _batch(database, statement, age)
+            removed.add(kind, row)
             jobs = row["jobs"]
-            if statement is RAW:
-                removed.raw_jobs, removed.attempts = removed.raw_jobs + jobs, removed.attempts + row["rows"]
-            else:
-                removed.event_jobs, removed.events = removed.event_jobs + jobs, removed.events + row["rows"]
             await asyncio.sleep(PAUSE_S if jobs == BATCH else 0)
     return removed
 
 
 async def due(database: Database, ages: Ages) -> Removed:
-    """What ``retain`` would take away now."""
+    """What ``retain`` would remove now."""
     removed = Removed()
-    if ages.raw is not None and (row := await database.row(RAW_DUE, {"age": ages.raw})) is not None:
-        removed.raw_jobs, removed.attempts = row["jobs"], row["rows"]
-    if ages.events is not None and (row := await database.row(EVENTS_DUE, {"age": ages.events})) is not None:
-        removed.event_jobs, removed.events = row["jobs"], row["rows"]
+    for kind, age, _, statement in _kinds(ages):
+        removed.add(kind, await database.row(statement, {"age": age}) or {"jobs": 0, "rows": 0})
     return removed
 
 
+def _kinds(ages: Ages) -> list[tuple[str, timedelta, str, str]]:
+    """Each kind that has an age, with the statement that removes a batch, and the one that counts what is due."""
+    kinds = (("raw", ages.raw, RAW, RAW_DUE), ("events", ages.events, EVENTS, EVENTS_DUE))
+    return [(kind, age, remove, count) for kind, age, remove, count in kinds if age is not None]
+
+
 async def hold(database: Database, job_id: UUID, by: str) -> Receipt:
-    """Keeps retention from a job, in the name of ``by``. ``DUPLICATE`` if it is held already."""
+    """Exempts a job from retention, in the name of ``by``. ``DUPLICATE`` if it is held already."""
     return _receipt(await database.row(HOLD, {"job": job_id, "by": plain(by)}))
 
 
 async def release(database: Database, job_id: UUID) -> Receipt:
-    """Lets retention have the job again. ``DUPLICATE`` if it was not held."""
+    """Ends the exemption. ``DUPLICATE`` if the job was not held."""
     return _receipt(await database.row(RELEASE, {"job": job_id}))
 
 
@@ -107,7 +113,7 @@ def _receipt(row: dict[str, Any] | None) -> Receipt:
 
 
 async def _batch(database: Database, statement: str, age: timedelta) -> dict[str, Any]:
-    """The word by which the trigger on attempts lets this through holds for the transaction alone."""
+    """The setting by which the trigger on attempts allows this is the transaction's alone."""
     async with database.connection() as connection, connection.transaction():
         await connection.execute("SELECT set_config('stepladder.retention', 'on', true)")
         row = await (await connection.execute(statement, {"age": age, "most": BATCH})).fetchone()
@@ -115,76 +121,47 @@ async def _batch(database: Database, statement: str, age: timedelta) -> dict[str
 
 
 def _old(kind: str) -> str:
-    """Jobs whose time has come, by the words of the indexes ``jobs_raw`` and ``jobs_events``."""
+    """Jobs that are due, in the terms of the indexes ``jobs_raw`` and ``jobs_events``."""
     return (
-        f"FROM jobs WHERE finished_at IS NOT NULL AND {kind}_gone_at IS NULL AND hold_at IS NULL"
+        f"SELECT id FROM jobs WHERE finished_at IS NOT NULL AND {kind}_gone_at IS NULL AND hold_at IS NULL"
         " AND finished_at <= now() - %(age)s::interval"
     )
 
 
-RAW = f"""
+def _remove(kind: str, removal: str) -> str:
+    return f"""
 WITH old AS (
-    SELECT id {_old("raw")} ORDER BY finished_at LIMIT %(most)s
-    FOR NO KEY UPDATE SKIP LOCKED
-), emptied AS (
-    UPDATE attempts SET raw = NULL, content = NULL
-    FROM old
-    WHERE attempts.job_id = old.id AND (raw IS NOT NULL OR content IS NOT NULL)
-    RETURNING attempts.id
+    {_old(kind)} ORDER BY finished_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+), removed AS (
+    {removal}
 ), marked AS (
-    UPDATE jobs SET raw_gone_at = now()
-    FROM old
-    WHERE jobs.id = old.id
-    RETURNING jobs.id
+    UPDATE jobs SET {kind}_gone_at = now() FROM old WHERE jobs.id = old.id RETURNING jobs.id
 )
-SELECT (SELECT count(*) FROM marked) AS jobs, (SELECT count(*) FROM emptied) AS rows
-"""  # noqa: S608 -- constants
-
-EVENTS = f"""
-WITH old AS (
-    SELECT id {_old("events")} ORDER BY finished_at LIMIT %(most)s
-    FOR NO KEY UPDATE SKIP LOCKED
-), deleted AS (
-    DELETE FROM events USING old WHERE events.job_id = old.id RETURNING events.ordinal
-), marked AS (
-    UPDATE jobs SET events_gone_at = now()
-    FROM old
-    WHERE jobs.id = old.id
-    RETURNING jobs.id
-)
-SELECT (SELECT count(*) FROM marked) AS jobs, (SELECT count(*) FROM deleted) AS rows
-"""  # noqa: S608 -- constants
-
-RAW_DUE = f"""
-SELECT count(*) AS jobs, COALESCE(sum(rows), 0)::bigint AS rows FROM (
-    SELECT (
-        SELECT count(*) FROM attempts WHERE job_id = old.id AND (raw IS NOT NULL OR content IS NOT NULL)
-    ) AS rows
-    FROM (SELECT id {_old("raw")}) AS old
-) AS counted
-"""  # noqa: S608 -- constants
-
-EVENTS_DUE = f"""
-SELECT count(*) AS jobs, COALESCE(sum(rows), 0)::bigint AS rows FROM (
-    SELECT (SELECT count(*) FROM events WHERE job_id = old.id) AS rows
-    FROM (SELECT id {_old("events")}) AS old
-) AS counted
-"""  # noqa: S608 -- constants
-
-HOLD = """
-WITH held AS (
-    UPDATE jobs SET hold_at = now(), hold_by = %(by)s
-    WHERE id = %(job)s AND hold_at IS NULL
-    RETURNING id
-)
-SELECT EXISTS (SELECT FROM held) AS done, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+SELECT (SELECT count(*) FROM marked) AS jobs, (SELECT count(*) FROM removed) AS rows
 """
 
-RELEASE = """
-WITH released AS (
-    UPDATE jobs SET hold_at = NULL, hold_by = NULL
-    WHERE id = %(job)s AND hold_at IS NOT NULL
-    RETURNING id
-)
-SELECT EXISTS (SELECT FROM released) AS done, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+
+def _due(kind: str, rows: str) -> str:
+    return f"""
+SELECT count(*) AS jobs, COALESCE(sum(rows), 0)::bigint AS rows
+FROM (SELECT (SELECT count(*) FROM {rows}) AS rows FROM ({_old(kind)}) AS old) AS counted
 """
+
+
+def _mark(change: str, condition: str) -> str:
+    return f"""
+WITH changed AS (
+    UPDATE jobs SET {change} WHERE id = %(job)s AND {condition} RETURNING id
+)
+SELECT EXISTS (SELECT FROM changed) AS done, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+"""
+
+
+_BYTES = "attempts.job_id = old.id AND (raw IS NOT NULL OR content IS NOT NULL)"
+
+RAW = _remove("raw", f"UPDATE attempts SET raw = NULL, content = NULL FROM old WHERE {_BYTES} RETURNING attempts.id")
+EVENTS = _remove("events", "DELETE FROM events USING old WHERE events.job_id = old.id RETURNING events.ordinal")
+RAW_DUE = _due("raw", f"attempts WHERE {_BYTES}")
+EVENTS_DUE = _due("events", "events WHERE events.job_id = old.id")
+HOLD = _mark("hold_at = now(), hold_by = %(by)s", "hold_at IS NULL")
+RELEASE = _mark("hold_at = NULL, hold_by = NULL", "hold_at IS NOT NULL")

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from stepladder.cli.output import Exit, console, escape, print_json, shorten
+from stepladder.cli.output import Exit, console, escape, plural, print_json, shorten
 from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def replay_many(
         if found.jobs == 0:
             remedy = "see which there are: stepladder jobs --status failed"
             raise BadInputError("no matching job can be replayed", remedy=remedy)
-        question = f"replay {_many(found.jobs, 'job')}?"
+        question = f"replay {plural(found.jobs, 'job')}?"
         if not yes and not (sys.stdin.isatty() and typer.confirm(question, err=True)):
             raise BadInputError("nothing was done", remedy="confirm with --yes, or look first with --dry-run")
     bulk = in_session(settings, lambda session: _order(session, where, wanted, concurrency, key))
@@ -108,15 +108,11 @@ def _print_estimate(found: BulkEstimate, *, error: bool) -> None:
     cost = "" if not found.cost else f", {found.cost:,.4f} {escape(found.currency or '')}".rstrip()
     if found.cost is None:
         cost = ", at unknown prices"
-    jobs, turns = _many(found.jobs, "job"), _many(found.turns or 0, "turn")
+    jobs, turns = plural(found.jobs, "job"), plural(found.turns or 0, "turn")
     out.print(f"{jobs} would be replayed, and {turns} asked again")
     out.print(f"  they took {found.tokens:,} tokens{cost} before; later turns are not estimated")
     for reason, times in sorted(found.refused.items(), key=lambda item: -item[1])[:5]:
         out.print(f"  {times:,} left out: {escape(shorten(reason, 80))}")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def follow(settings: Settings, order: str, *, as_json: bool) -> None:

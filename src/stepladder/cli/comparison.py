@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from stepladder.cli.output import escape, shorten
+from stepladder.cli.output import escape, make_table, plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
     from rich.console import Console
+    from rich.table import Table
 
     from stepladder.schemas.experiment import Arm, Difference, Experiment, ExperimentHead, FieldAgreement, Interval
 
@@ -59,11 +58,7 @@ def _samples(shown: ExperimentHead) -> str:
     if shown.share is not None:
         stopped = "" if shown.stopped_at is None else ", stopped"
         return f"beside {shown.share:.0%} of live jobs, {shown.samples} so far{stopped}"
-    return f"{shown.samples} times" if shown.kind == "stability" else _many(shown.samples, "input")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{shown.samples} times" if shown.kind == "stability" else plural(shown.samples, "input")
 
 
 def _print_arm(out: Console, arm: Arm, indent: str) -> None:
@@ -80,10 +75,7 @@ def _print_arm(out: Console, arm: Arm, indent: str) -> None:
 
 def _table(arms: Mapping[str, Arm], difference: Difference) -> Table:
     """With 95 % confidence intervals. A star marks what is more than chance."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in (*arms, "difference"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = make_table("", *arms, "difference", wide=("",), right=(*arms, "difference"))
     for key, label in RATES.items():
         cells = [_share(arm.rates[key]) for arm in arms.values()]
         table.add_row(f"  {label}", *cells, _points(difference.rates[key]))
@@ -123,7 +115,7 @@ def _print_pairs(out: Console, difference: Difference) -> None:
     if pairs.inputs:
         chance = "" if pairs.p is None else f"; p = {pairs.p:.2g} for so uneven a split by chance"
         only = f"only a with {pairs.only_first}, only b with {pairs.only_second}"
-        out.print(f"  of {_many(pairs.inputs, 'input')} both succeeded with {pairs.both}, {only}{chance}")
+        out.print(f"  of {plural(pairs.inputs, 'input')} both succeeded with {pairs.both}, {only}{chance}")
     out.print("  in brackets 95% intervals; differences are b minus a; * is more than chance", style="dim")
 
 
@@ -133,15 +125,11 @@ def _print_fields(out: Console, fields: Sequence[FieldAgreement]) -> None:
         out.print("no turn was accepted yet: there are no fields to compare")
         return
     order = sorted(fields, key=lambda one: (one.agreement, -(one.empty or 0)))
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column("where", no_wrap=True, max_width=24, overflow="ellipsis")
-    table.add_column("field", ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in ("agree", "of", "values", "empty"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("most often", ratio=1, no_wrap=True, overflow="ellipsis")
+    counts = ("agree", "of", "values", "empty")
+    table = make_table("where", "field", *counts, "most often", wide=("field", "most often"), right=counts)
     for one in order[:SHOWN_FIELDS]:
         table.add_row(
-            escape(one.where),
+            escape(shorten(one.where, 24)),
             escape(one.pointer or "(whole)"),
             f"{one.agreement:.0%}",
             str(one.jobs),
@@ -160,12 +148,8 @@ def _json(value: Any) -> str:
 
 def experiments_table(found: Sequence[ExperimentHead]) -> Table:
     """One row each, within a hundred columns."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for name in ("id", "created (UTC)", "kind"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("samples", justify="right", no_wrap=True)
-    for name in ("workflow", "name"):
-        table.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+    columns = ("id", "created (UTC)", "kind", "samples", "workflow", "name")
+    table = make_table(*columns, wide=("workflow", "name"), right=("samples",))
     for one in found:
         at, workflow = f"{one.created_at:%y-%m-%d %H:%M}", escape(f"{one.workflow} {one.version}")
         table.add_row(str(one.id), at, str(one.kind), str(one.samples), workflow, escape(one.name))

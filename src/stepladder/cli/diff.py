@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.output import console, escape, print_json, shorten
+from stepladder.cli.options import AsJson
+from stepladder.cli.output import console, escape, make_table, print_json, shorten
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ LONG = 40  # characters of a pointer
 def diff(
     job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
     other: Annotated[str, typer.Argument(metavar="OTHER", help="the id of the job to compare it with")],
-    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare two jobs: outcomes, actions, outputs, attempts, tokens and time of every turn and tool."""
     from stepladder.cli.session import in_session
@@ -63,17 +64,10 @@ def print_diff(out: Console, found: JobDiff) -> None:
 
 
 def _heads(job: Ran, other: Ran) -> Table:
-    from rich.table import Table
-
     from stepladder.cli.view import coloured
 
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("job", no_wrap=True)
-    table.add_column("workflow", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that shrinks
-    table.add_column("status", no_wrap=True)
-    for name in ("turns", "tries", "tokens", "s"):
-        table.add_column(name, justify="right", no_wrap=True)
+    counts = ("turns", "tries", "tokens", "s")
+    table = make_table("", "job", "workflow", "status", *counts, wide=("workflow",), right=counts)
     for mark, one in (("-", job), ("+", other)):
         table.add_row(
             mark,
@@ -89,16 +83,8 @@ def _heads(job: Ran, other: Ran) -> Table:
 
 
 def _visits(pairs: Sequence[PairOfVisits]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("visit", no_wrap=True)
-    table.add_column("state", ratio=2, no_wrap=True, overflow="ellipsis")
-    table.add_column("outcome", ratio=3, no_wrap=True, overflow="ellipsis")
-    table.add_column("action", ratio=2, no_wrap=True, overflow="ellipsis")
-    for name in ("tries", "tokens", "ms"):
-        table.add_column(name, justify="right", no_wrap=True)
+    wide, counts = ("state", "outcome", "action"), ("tries", "tokens", "ms")
+    table = make_table("", "visit", *wide, *counts, wide=wide, right=counts)
     for pair in pairs:
         mark = "+" if pair.was is None else "-" if pair.now is None else "~" if pair.differs else "="
         colour = {"+": "green", "-": "red", "~": "yellow", "=": "dim"}[mark]

@@ -12,6 +12,7 @@ from uuid import UUID
 import typer
 
 from stepladder.cli.arguments import parse_changes, parse_json, refusal
+from stepladder.cli.options import App, AsJson
 from stepladder.cli.output import console, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
@@ -33,8 +34,6 @@ MAX_TIMES = 100
 
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="until every job has ended, or waits for a person")]
 Effects = Annotated[bool, typer.Option("--effects", help="run tools that are not read-only, and other workflows, too")]
-AsJson = Annotated[bool, typer.Option("--json", help="as one JSON document")]
-App = Annotated[str | None, typer.Option(help="Python module that registers tools and rules")]
 Version = Annotated[int | None, typer.Option(min=1, help="else the highest that is not retired")]
 
 experiment = typer.Typer(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli.arguments import parse_filter, parse_where
+from stepladder.cli.options import App, Where
 from stepladder.cli.output import console, escape
 from stepladder.schemas.jsontext import json_text
 from stepladder.wiring.settings import load_settings
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
 
 
 def export(
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="of matching jobs; may be repeated")
-    ] = None,
+    where: Where = None,
     limit: Annotated[int | None, typer.Option(min=1, help="of no more jobs than this, the newest first")] = None,
-    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
+    app: App = None,
 ) -> None:
     """Write stored answers to standard output, one a line, each with what it is judged by and its verdict.
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, parse_where, refusal
-from stepladder.cli.output import console, escape, print_json
+from stepladder.cli.options import App, AsJson, Key, Where
+from stepladder.cli.output import console, escape, plural, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.replay import Mode
 from stepladder.wiring.settings import load_settings
@@ -36,11 +37,9 @@ def replay(
     document: Annotated[
         str | None, typer.Option("--with", metavar="DOC", help="revalidate: judge by this document")
     ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="all matching jobs; may be repeated")
-    ] = None,
+    where: Where = None,
     value: Annotated[str | None, typer.Option("--input", metavar="JSON|@FILE", help="fork: another input")] = None,
-    key: Annotated[str | None, typer.Option("--idempotency-key", help="the same key again gives the same job")] = None,
+    key: Key = None,
     wait: Annotated[bool, typer.Option("--wait", help="follow the new job until it ends")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="of --where: only say what it would do and cost")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="of --where: do not ask for confirmation")] = False,
@@ -48,8 +47,8 @@ def replay(
     follow: Annotated[str | None, typer.Option(metavar="ORDER", help="follow the progress of --where")] = None,
     stop: Annotated[str | None, typer.Option(metavar="ORDER", help="start no more replays of it")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="of --where: no more jobs than this")] = None,
-    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+    app: App = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge stored answers again (revalidate), continue where a job failed (resume), or from any turn (fork).
 
@@ -140,9 +139,7 @@ def _told(old: UUID, prepared: Prepared | None) -> list[str]:
     job = prepared.new.job
     if job.state is None:
         return [f"starts anew with the input of job {old}"]
-    turns = job.turn_count
-    others = len(job.visits) - turns
-    taken = f"{turns} turn{'' if turns == 1 else 's'} and {others} other visit{'' if others == 1 else 's'}"
+    taken = f"{plural(job.turn_count, 'turn')} and {plural(len(job.visits) - job.turn_count, 'other visit')}"
     lines = [f"continues in state {job.state}, at turn {prepared.from_turn}; {taken} carried over from job {old}"]
     return lines + [
         f"carried turn {turn} breaks its schema now: {one.pointer or '/'} {one.reason}"

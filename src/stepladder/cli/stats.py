@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepladder.cli import filters
-from stepladder.cli.output import console, escape, print_json, shorten
+from stepladder.cli.options import AsJson
+from stepladder.cli.output import console, escape, make_table, print_json, shorten
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.times import since_of
 from stepladder.wiring.settings import load_settings
@@ -38,7 +39,7 @@ def stats(
     since: Annotated[
         str, typer.Option(metavar="TIME", help="how long ago (90m, 24h, 7d), or a time (RFC 3339)")
     ] = "24h",
-    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show rates, attempts per turn, tokens and costs by workflow, retries included.
 
@@ -114,13 +115,8 @@ def _attempts(stats: WorkflowStats) -> str:
 
 
 def _outcomes(stats: WorkflowStats) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column("  outcome", no_wrap=True)
-    table.add_column("cause", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that shrinks
-    for name in ("attempts", "prompt", "completion", "tokens", stats.currency or "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    numbers = ("attempts", "prompt", "completion", "tokens", stats.currency or "cost")
+    table = make_table("  outcome", "cause", *numbers, wide=("cause",), right=numbers)
     total = stats.prompt_tokens + stats.completion_tokens
     for share in stats.outcomes:
         tokens = share.prompt_tokens + share.completion_tokens

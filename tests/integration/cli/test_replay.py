@@ -134,7 +134,7 @@ def test_bad_input_is_refused_with_a_remedy(shell: Shell, flags: tuple[str, ...]
     ("where", "said"),
     [
         ("status=lost", "write one of queued, running"),
-        ("colour=red", "they are by status"),
+        ("colour=red", "known are status"),
         ("created_after=noon", "a time such as"),
         ("status", "is no KEY=VALUE"),
     ],
