@@ -1,4 +1,4 @@
-"""An attempt's way to the engine and back: its request is sent, what comes is stored, and then it is judged."""
+"""One attempt: its request is sent, the answer stored, and then judged."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 log = structlog.get_logger("stepladder.runner")
 
 KEEP_S = 60.0
-"""For how long an answer is held in memory while the database cannot be reached. A restart takes seconds."""
+"""How long an answer is held in memory while the database cannot be reached. A restart takes seconds."""
 
-TRY_EVERY_S = 0.2
+RETRY_EVERY_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asking:
-    """One engine as jobs ask it. Between them it keeps what it has learnt of its schemas, and nothing of any job."""
+    """Sends attempts to one engine. It keeps what it learns about the engine's schemas, and nothing about jobs."""
 
     store: Store
     engine: EngineClient
@@ -49,14 +49,14 @@ class Asking:
     _keeping: set[asyncio.Task[bool]] = field(default_factory=set, init=False)
 
     def stamp(self, machine: Machine, job: Job, turn: Turn, attempt: Attempt) -> Stamp:
-        """What the attempt's row says of the request before it leaves."""
+        """What the attempt's row records of the request before it leaves."""
         identity = self.identity
         return Stamp(request_id(job, attempt), self._model(machine, turn), identity.version, identity.backend)
 
     async def ask(self, claim: Claim, machine: Machine, job: Job, action: Ask, permit: Permit) -> Verdict | None:
-        """Sends the request once, and judges what came of it. None: the job is lost, or paused.
+        """Sends the request once, and judges the answer. None: the job is lost or paused.
 
-        ``permit`` has a slot for the request, unless no time is left and nothing is sent. It is left after that.
+        ``permit`` is held, unless no time is left and nothing is sent. It is released after the request.
         """
         turn, attempt = action.turn, action.attempt
         async with permit.in_flight():
@@ -80,8 +80,8 @@ class Asking:
         return verdict
 
     async def _keep(self, claim: Claim, attempt: Attempt, exchange: Exchange) -> bool:
-        """Stores what came. That goes on when the caller is cancelled, and while the database cannot be reached: the
-        answer was paid for, and as long as nobody else has the job, its fence lets it in.
+        """Stores the answer, even if the caller is cancelled, and retries while the database cannot be reached: it was
+        paid for, and its fence is valid as long as no other worker has the job.
         """
         keeping = asyncio.ensure_future(self._store(claim, attempt, exchange))
         self._keeping.add(keeping)
@@ -96,23 +96,23 @@ class Asking:
                 written = await self.store.arrived(
                     claim, attempt, exchange.arrival, ttft_ms=timing.ttft_ms, duration_ms=timing.duration_ms
                 )
-                # A try that broke may have written it all the same, and then this one finds nothing to write.
+                # An earlier try may have written it before it broke; then this one finds nothing to write.
                 return written or (again and await self.store.holds(claim))
             except UnreachableError:
                 if clock() >= until:
                     raise
                 again = True
-            await asyncio.sleep(TRY_EVERY_S)
+            await asyncio.sleep(RETRY_EVERY_S)
 
     def _kept(self, keeping: asyncio.Task[bool]) -> None:
         self._keeping.discard(keeping)
         if not keeping.cancelled() and keeping.exception() is not None:
-            log.warning("answer not kept", reason=str(keeping.exception()))
+            log.warning("answer not stored", reason=str(keeping.exception()))
 
     async def verdict(self, machine: Machine, job: Job, turn: Turn, attempt: Attempt, arrival: Arrival) -> Verdict:
-        """The verdict on what is stored for an attempt, which may take a question to the engine: see ``Refusals``.
+        """The verdict on an attempt's stored answer, which may take another request: see ``Refusals``.
 
-        Whoever takes the job over before the verdict is written asks that question again.
+        A worker that takes the job over before the verdict is written sends that request again.
         """
         state, known_bad = machine.ask(turn.state), False
         if state.strict:

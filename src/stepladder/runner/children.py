@@ -1,4 +1,4 @@
-"""What a runner does for a call: finds the workflow, starts the children, and looks after them."""
+"""What a runner does for a child call: finds the workflow, starts the children, and checks on them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from stepladder.workflows.job import ChildCall, Job
     from stepladder.workflows.transition import Resolve, TendChildren
 
-MOST_TOLD = 5
+MAX_VIOLATIONS = 5
 
 
 async def resolve(store: Store, action: Resolve) -> Resolved | Unresolved:
-    """Finds the workflow that is called. Its tools need not be known here: only its input is looked at."""
+    """Finds the called workflow and checks the inputs. This process may lack its tools."""
     call = action.call
     row = await store.workflow(call.workflow, action.version)
     if row is None:
@@ -48,7 +48,7 @@ def _refused(row: WorkflowRow, schema: Schema, call: ChildCall) -> list[ChildFai
     for index, value in enumerate(call.inputs, 1):
         broken = schema.violations(value)
         if broken:
-            listed = "; ".join(f"{one.pointer or '/'} {one.reason}" for one in broken[:MOST_TOLD])
+            listed = "; ".join(f"{one.pointer or '/'} {one.reason}" for one in broken[:MAX_VIOLATIONS])
             message = f"the input does not fit workflow {row.name} {row.version}: {listed}"
             refused.append(ChildFailure(index, "bad_input", message))
     return refused
@@ -57,7 +57,7 @@ def _refused(row: WorkflowRow, schema: Schema, call: ChildCall) -> list[ChildFai
 async def tend(
     store: Store, claim: Claim, job: Job, action: TendChildren, now: datetime, notify: Callable[[Sequence[UUID]], None]
 ) -> ChildrenSeen | None:
-    """Starts or stops children, and sees how all of them stand. None: the parent is in other hands."""
+    """Starts or cancels children, and reads the status of all. None: another worker has the parent."""
     call = action.call
     if action.stop:
         notify(await cancel_children(store, job.id))

@@ -1,4 +1,4 @@
-"""Driving one job, and those that it calls, in this process until it ends or waits for somebody."""
+"""Drives one job and its children in this process until it ends or waits for an outside event."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
 
-POLL_S = 0.2  # how long a job that rests or is in other hands is left before it is looked at again
+POLL_S = 0.2  # between two looks at a job that rests, or that another worker has
 
 
 class Driver:
-    """Runs slices of one job and of the jobs that it calls. ``answers`` holds what to signal when a job waits for the
-    signal of that name, in the name of ``sender``.
+    """Runs slices of one job and of its children. ``answers`` holds the payloads to send, as ``sender``, when a job
+    waits for the signal of that name.
 
-    An answer is given when its wait is open, and names the wait: so that it also serves a wait that takes no early
-    signal, in front of an irreversible tool.
+    An answer is sent once its wait is open, and names the wait, so it also serves a wait that takes no early signal.
     """
 
     def __init__(
@@ -52,17 +51,17 @@ class Driver:
         self._answers = {name: list(payloads) for name, payloads in answers.items()}
 
     async def drive(self, job_id: UUID) -> SliceEnd:
-        """``FINISHED``, or ``WAITING`` for somebody who is not here. Another worker may have brought the job there.
+        """``FINISHED``, or ``WAITING`` for an outside event. Another worker may have run the job.
 
         Raises ``LookupError`` for a job that is not in the store.
         """
-        async with _Nursery(self) as nursery:
-            end = await self._drive(job_id, nursery)
+        async with _Children(self) as children:
+            end = await self._drive(job_id, children)
             if end is SliceEnd.FINISHED:
-                await nursery.tend(await live_children(self._store, job_id), to_its_end=True)
+                await children.tend(await live_children(self._store, job_id), to_its_end=True)
             return end
 
-    async def _drive(self, job_id: UUID, nursery: _Nursery) -> SliceEnd:
+    async def _drive(self, job_id: UUID, children: _Children) -> SliceEnd:
         while True:
             ended = await self._runner.run_slice(job_id)
             if ended.end is SliceEnd.FINISHED:
@@ -73,7 +72,7 @@ class Driver:
             if job.status.final:
                 return SliceEnd.FINISHED
             if job.status is JobStatus.WAITING and job.waiting_for == CHILDREN:
-                if not await nursery.tend(await live_children(self._store, job_id)):
+                if not await children.tend(await live_children(self._store, job_id)):
                     return SliceEnd.WAITING
             elif job.status is JobStatus.WAITING and not (await self._answer(job) or self._is_over(ended)):
                 return SliceEnd.WAITING
@@ -81,7 +80,7 @@ class Driver:
                 await asyncio.sleep(POLL_S)
 
     async def _answer(self, job: Job) -> bool:
-        """Whether a signal for the open wait is there: one that came, or one of ``answers`` that is sent now."""
+        """Whether there is a signal for the open wait: one that came, or one of ``answers`` that is sent now."""
         inbox = await self._store.pending_signals(job.id)
         if any(signal.name == job.waiting_for for signal in inbox.signals):
             return True
@@ -96,13 +95,13 @@ class Driver:
         return True
 
     def _is_over(self, ended: Slice) -> bool:
-        """Whether the time of the wait that a slice ended in has passed already."""
+        """Whether the timeout of the wait that a slice ended in has passed already."""
         wait = None if ended.job is None else ended.job.open
         return isinstance(wait, Wait) and wait.until is not None and wait.until <= self._runner.now()
 
 
-class _Nursery:
-    """The children of one job as they are driven beside each other. Leaving it breaks off those that still are."""
+class _Children:
+    """The children of one job, driven side by side. Leaving it cancels those still running."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -121,10 +120,10 @@ class _Nursery:
             await asyncio.wait(running)
 
     async def tend(self, live: Iterable[UUID], *, to_its_end: bool = False) -> bool:
-        """Drives all children that have not ended until one has, or, ``to_its_end``, all have.
+        """Drives all live children until one has ended or, ``to_its_end``, all have.
 
-        One that waited before is looked at again. False if all of them wait for somebody who is not here. Raises what
-        a child's slice raised.
+        One that waited before is tried again. False if all of them wait for outside events. Raises what a child's slice
+        raised.
         """
         live = set(live)
         for child in live:

@@ -27,7 +27,7 @@ class Machines:
         self._compiled: dict[tuple[str, int, str | None], Machine] = {}
 
     async def get(self, name: str, version: int, variant: str | None = None) -> Machine:
-        """The machine of a published version, or of a changed document that was made from it, by its hash.
+        """The machine of a published version, or of a variant of it: a changed document, by its hash.
 
         Raises ``BadDocumentError`` where this process lacks a tool or a rule that the document names.
         """

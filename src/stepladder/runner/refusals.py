@@ -1,4 +1,4 @@
-"""Telling an engine that refuses a schema from one that broke, where it says HTTP 500 and no word to either."""
+"""Tells an engine that refuses a schema from a broken one, where it answers HTTP 500 without a reason to both."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger("stepladder.runner")
 
 KEPT_S = 300.0
-"""How long it is remembered whether an engine compiles a schema: it may be started anew, as another version."""
+"""How long it is remembered whether an engine compiles a schema: it may be restarted in another version."""
 BROKEN_S = 30.0
-"""How long an engine that does not answer even the known-good question is spared it."""
-PATIENCE_S = 30.0
-MOST_KEPT = 1024
+"""How long an engine that fails the known-good request is not sent it again."""
+TIMEOUT_S = 30.0
+MAX_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Suspect:
 
 @dataclass(slots=True)
 class Refusals:
-    """What one process has learnt of its engine's schemas. ``clock`` gives seconds."""
+    """What one process has learnt about its engine's schemas. ``clock`` returns seconds."""
 
     clock: Callable[[], float] = time.monotonic
     limiter: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
@@ -58,9 +58,9 @@ class Refusals:
     async def is_known_bad(self, client: EngineClient, arrival: Arrival, suspect: Suspect) -> bool:
         """Whether the engine refuses the schema of the request that ``arrival`` came for.
 
-        Of a wordless 500 nothing can be said but by asking the engine something else: it is sent the known-good
-        request, once for each schema in a while, and one at a time. If it answers that, the schema is bad. An engine
-        that does not is broken, and the schema is not to blame; nor is one that it has answered lately.
+        A 500 without a reason is decided by another request, the known-good one, sent once in a while for each schema
+        and one at a time. If the engine answers it, the schema is bad. Otherwise the engine is broken, not the schema;
+        and a schema that it answered lately is good.
         """
         engine = (client.base_url, suspect.model)
         schema = (*engine, suspect.schema_hash)
@@ -86,13 +86,13 @@ class Refusals:
 
     async def _ask(self, client: EngineClient, suspect: Suspect) -> bool:
         request_id = f"{suspect.request_id}-known-good"
-        patience_s = PATIENCE_S if suspect.left_s is None else min(suspect.left_s, PATIENCE_S)
+        timeout_s = TIMEOUT_S if suspect.left_s is None else min(suspect.left_s, TIMEOUT_S)
         answered = await answers_known_good(
-            client, suspect.model, request_id=request_id, timeout_s=patience_s, sampling=suspect.sampling
+            client, suspect.model, request_id=request_id, timeout_s=timeout_s, sampling=suspect.sampling
         )
         log.warning(
-            "the engine refuses a schema" if answered else "the engine is broken",
-            why=f"HTTP 500 without a word, and a known-good schema {'was' if answered else 'was not'} answered",
+            "engine refuses a schema" if answered else "engine is broken",
+            why=f"HTTP 500 without a reason, and a known-good schema {'was' if answered else 'was not'} answered",
             schema=suspect.schema_hash,
             request_id=request_id,
         )
@@ -105,5 +105,5 @@ class Refusals:
     def _remember(self, key: tuple[str, ...], for_s: float, *, known: bool) -> None:
         self._known[key] = (known, self.clock() + for_s)
         self._known.move_to_end(key)
-        while len(self._known) > MOST_KEPT:
+        while len(self._known) > MAX_KEPT:
             self._known.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Running what blocks in a thread of its own."""
+"""Runs blocking code in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def in_thread(work: Callable[[], T], late: Callable[[T], None], *, name: str) -> asyncio.Future[T]:
-    """Begins ``work``, which never raises, and gives what it comes to.
+    """Starts ``work``, which never raises, and returns its result.
 
-    No pool: jobs in hand are bounded, and one whose tool sleeps must keep no other waiting, nor whatever else asks
-    asyncio for a thread. Nothing can stop a thread. Where the future was cancelled, ``late`` is given the result, in
-    any thread; the process ends without waiting for it. Raises ``RuntimeError`` where no thread can be had.
+    There is no pool: jobs in flight are bounded, and a tool that sleeps must not delay another job, nor others that
+    ask asyncio for a thread. A thread cannot be stopped: if the future is cancelled, ``late`` gets the result, in any
+    thread, and the process ends without waiting for it. Raises ``RuntimeError`` if no thread can be started.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -33,7 +33,7 @@ def in_thread(work: Callable[[], T], late: Callable[[T], None], *, name: str) ->
         result = work()
         try:
             loop.call_soon_threadsafe(hand_over, result)
-        except RuntimeError:  # the loop has ended meanwhile
+        except RuntimeError:  # the loop has ended
             late(result)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), name=name, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Running a tool: what it gives is a result, an error, or that nobody knows; and never an exception."""
+"""Runs a tool. The outcome is a result, an error, or unknown; never an exception."""
 
 from __future__ import annotations
 
@@ -30,68 +30,67 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("stepladder.runner")
 
-Came: TypeAlias = ToolReturned | ToolFailed | ToolUnknown
-"""What a run came to."""
+ToolOutcome: TypeAlias = ToolReturned | ToolFailed | ToolUnknown
 
 MAX_RESULT_BYTES = 1_000_000  # a result is read by templates and rules at every later turn
-LONGEST_MESSAGE = 2_000
-MOST_TOLD = 5
-STOPS_WITHIN_S = 1.0
-"""What an async tool that is cancelled is given to clean up."""
+MAX_MESSAGE_LENGTH = 2_000
+MAX_VIOLATIONS = 5
+CLEANUP_S = 1.0
+"""How long a cancelled async tool may take to clean up."""
 
 
-async def run_tool(tool: Tool, call: ToolCall, left_s: float | None = None) -> Came:
+async def run_tool(tool: Tool, call: ToolCall, left_s: float | None = None) -> ToolOutcome:
     """Runs ``tool`` with the arguments and the key of ``call``; a sync function runs in a thread of its own.
 
-    Errors by kind: ``invalid_arguments`` before anything ran, ``timeout``, ``bad_result`` for what is no JSON, too much
-    of it, or not what the tool's annotation promises, else the name of the exception's class. ``left_s`` seconds are
-    left of the job's time; they cut short what may be cut short. An async tool that is out of time is cancelled. A sync
-    one goes on, and what it comes to is dropped. If it is irreversible nobody knows then what it did.
+    Errors by kind: ``invalid_arguments`` before anything ran, ``timeout``, ``bad_result`` for a result that is not
+    JSON, too large, or breaks the tool's return schema, else the name of the exception's class. The job's deadline is
+    ``left_s`` seconds away; it shortens the timeout unless the tool is irreversible. An async tool that times out is
+    cancelled. A sync one runs on, and its result is dropped. If it is irreversible, what it did is unknown.
     """
     broken = breaks(tool.parameters, call.arguments)
     if broken:
         return _failed("invalid_arguments", _listed(broken))
     bound_s = DEFAULT_TIMEOUT_S if tool.timeout_s is None else tool.timeout_s
     within_s = bound_s if left_s is None or tool.effect is Effect.IRREVERSIBLE else min(bound_s, left_s)
-    whose = "" if within_s == bound_s else ", all that the job's deadline left"
+    why = "" if within_s == bound_s else ", the time left until the job's deadline"
     if within_s <= 0:
-        return _failed("timeout", f"it was not run: it may take {max(within_s, 0):g} s{whose}")
+        return _failed("timeout", f"not run: the timeout is {max(within_s, 0):g} s{why}")
     arguments: dict[str, Any] = dict(call.arguments)
     if tool.takes_key:
         arguments["idempotency_key"] = call.key
     try:
         run = _begin(tool, call, arguments)
-    except RuntimeError as error:  # no thread could be had, so that nothing ran
+    except RuntimeError as error:  # no thread could be started, so nothing ran
         return _failed(type(error).__name__, str(error))
     try:
         await asyncio.wait((run,), timeout=within_s)
         if run.cancelled():
-            return _failed("CancelledError", "it cancelled itself")
+            return _failed("CancelledError", "the tool cancelled itself")
         if run.done():
             return run.result()
     finally:
         if not run.done():
             run.cancel()
-            await asyncio.wait((run,), timeout=STOPS_WITHIN_S)
-    log.warning("tool out of time", tool=tool.name, state=call.state, within_s=within_s, stopped=run.done())
-    late = ToolError("timeout", f"it did not come back within {round(within_s, 3):g} s{whose}")
+            await asyncio.wait((run,), timeout=CLEANUP_S)
+    log.warning("tool timed out", tool=tool.name, state=call.state, within_s=within_s, stopped=run.done())
+    late = ToolError("timeout", f"no result within {round(within_s, 3):g} s{why}")
     return ToolUnknown(late) if tool.effect is Effect.IRREVERSIBLE else ToolFailed(late)
 
 
-def _begin(tool: Tool, call: ToolCall, arguments: Mapping[str, Any]) -> asyncio.Future[Came]:
+def _begin(tool: Tool, call: ToolCall, arguments: Mapping[str, Any]) -> asyncio.Future[ToolOutcome]:
     late = partial(_drop, tool, call)
     if not inspect.iscoroutinefunction(inspect.unwrap(tool.function)):
         return in_thread(partial(_call, tool, arguments), late, name=f"tool {tool.name}")
     return asyncio.ensure_future(_await(tool, arguments))
 
 
-def _drop(tool: Tool, call: ToolCall, came: Came) -> None:
-    """Who has to settle an irreversible call may find here that it came back in the end."""
-    kind = "result" if isinstance(came, ToolReturned) else came.error.kind
-    log.warning("tool came back too late", tool=tool.name, state=call.state, key=call.key, came=kind)
+def _drop(tool: Tool, call: ToolCall, outcome: ToolOutcome) -> None:
+    """Whoever settles an irreversible call can find in the log that it returned after all."""
+    kind = "result" if isinstance(outcome, ToolReturned) else outcome.error.kind
+    log.warning("tool returned too late", tool=tool.name, state=call.state, key=call.key, outcome=kind)
 
 
-async def _await(tool: Tool, arguments: Mapping[str, Any]) -> Came:
+async def _await(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
     try:
         return _plain(tool, await tool.function(**arguments))
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
@@ -103,11 +102,11 @@ async def _await(tool: Tool, arguments: Mapping[str, Any]) -> Came:
         return _raised(tool, error)  # something inside the tool was cancelled, and not the tool
 
 
-def _call(tool: Tool, arguments: Mapping[str, Any]) -> Came:
+def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
     """Catches in the thread itself: a future cannot carry ``StopIteration``, and ``SystemExit`` would end the loop."""
     try:
         return _plain(tool, tool.function(**arguments))
-    except BaseException as error:  # noqa: BLE001 -- as above, and a thread has nobody else to tell
+    except BaseException as error:  # noqa: BLE001 -- as above
         return _raised(tool, error)
 
 
@@ -121,7 +120,7 @@ def _plain(tool: Tool, result: Any) -> ToolReturned | ToolFailed:
     try:
         content = json.dumps(to_jsonable_python(result), ensure_ascii=False).encode()
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
-        return _failed("bad_result", f"the result is no JSON: {error}")
+        return _failed("bad_result", f"the result is not JSON: {error}")
     if len(content) > MAX_RESULT_BYTES:
         return _failed("bad_result", f"the result has {len(content):,} bytes; {MAX_RESULT_BYTES:,} are allowed")
     parsed = parse(content)
@@ -129,12 +128,12 @@ def _plain(tool: Tool, result: Any) -> ToolReturned | ToolFailed:
         return _failed("bad_result", parsed.reason)
     broken = breaks(tool.returns, parsed.value)
     if broken:
-        return _failed("bad_result", f"the result breaks the schema of what {tool.name} returns: {_listed(broken)}")
+        return _failed("bad_result", f"the result breaks the return schema of {tool.name}: {_listed(broken)}")
     return ToolReturned(parsed.value)
 
 
 def breaks(schema: JsonObject, value: Json) -> tuple[Violation, ...]:
-    """Where a value breaks a tool's schema, of its arguments or of its result."""
+    """The violations of a tool's parameter or return schema."""
     return _schema(canonical(schema)).violations(value) if schema else ()
 
 
@@ -147,8 +146,8 @@ def _schema(schema: bytes) -> Schema:
 
 
 def _listed(broken: tuple[Violation, ...]) -> str:
-    more = f"; and {len(broken) - MOST_TOLD} more" if len(broken) > MOST_TOLD else ""
-    return "; ".join(f"{violation.pointer or '/'} {violation.reason}" for violation in broken[:MOST_TOLD]) + more
+    more = f"; and {len(broken) - MAX_VIOLATIONS} more" if len(broken) > MAX_VIOLATIONS else ""
+    return "; ".join(f"{violation.pointer or '/'} {violation.reason}" for violation in broken[:MAX_VIOLATIONS]) + more
 
 
 def _failed(kind: str, message: str) -> ToolFailed:
@@ -156,4 +155,4 @@ def _failed(kind: str, message: str) -> ToolFailed:
 
 
 def _error(kind: str, message: str) -> ToolError:
-    return ToolError(kind, message.encode(errors="replace").decode()[:LONGEST_MESSAGE])
+    return ToolError(kind, message.encode(errors="replace").decode()[:MAX_MESSAGE_LENGTH])

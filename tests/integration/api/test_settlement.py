@@ -68,7 +68,7 @@ async def test_a_job_says_what_is_to_be_settled_and_how(paying: Api, paid: list[
     [row] = await paying.rows("SELECT key FROM tool_calls")
     assert (open_["state"], open_["tool"], open_["arguments"]) == ("pay", "pay", {"amount": 36})
     assert open_["key"] == row["key"]
-    assert open_["reason"] == {"kind": "timeout", "message": "it did not come back within 0.05 s"}
+    assert open_["reason"] == {"kind": "timeout", "message": "no result within 0.05 s"}
     assert (open_["said"], open_["route"]) == (None, f"/v1/jobs/{job['id']}/settle")
 
 

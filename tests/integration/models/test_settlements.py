@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DONE = Settled(True, {"receipt": 7}, "kim")
 KEY = "key-1"
 NOT_DONE = Settled(False, by="kim")
-WHY = ToolError("timeout", "it did not come back within 5 s")
+WHY = ToolError("timeout", "no result within 5 s")
 
 
 @pytest.fixture

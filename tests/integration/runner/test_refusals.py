@@ -10,7 +10,7 @@ import structlog
 
 from stepladder.engine.canary import KNOWN_GOOD, MAX_TOKENS, known_good_request
 from stepladder.engine.client import EngineClient
-from stepladder.runner.refusals import BROKEN_S, KEPT_S, MOST_KEPT, Refusals, Suspect
+from stepladder.runner.refusals import BROKEN_S, KEPT_S, MAX_KEPT, Refusals, Suspect
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.outcomes import Cause
 from stepladder.testing import Answer, Fault, Raw, ScriptedEngine, eventually
@@ -224,11 +224,11 @@ async def test_a_broken_engine_is_asked_again_after_a_while_or_once_it_answers()
 async def test_the_memory_is_bounded() -> None:
     async with ScriptedEngine(respond=lambda _: "{}") as engine, EngineClient(engine.url) as client:
         refusals = Refusals()
-        for number in range(MOST_KEPT + 10):
+        for number in range(MAX_KEPT + 10):
             await refusals.is_known_bad(client, FINE, suspect(str(number)))
-        assert len(refusals._known) == MOST_KEPT
+        assert len(refusals._known) == MAX_KEPT
         assert await refusals.is_known_bad(client, NOTHING, suspect("0"))  # long forgotten
-        assert not await refusals.is_known_bad(client, NOTHING, suspect(str(MOST_KEPT)))
+        assert not await refusals.is_known_bad(client, NOTHING, suspect(str(MAX_KEPT)))
 
 
 async def test_the_question_is_told_in_the_log_with_its_id() -> None:
@@ -239,8 +239,8 @@ async def test_the_question_is_told_in_the_log_with_its_id() -> None:
             await refusals.is_known_bad(client, NOTHING, suspect("t"))
     told: list[Any] = [(line["event"], line["log_level"], line["schema"], line["request_id"]) for line in lines]
     assert told == [
-        ("the engine refuses a schema", "warning", "s", "r-known-good"),
-        ("the engine is broken", "warning", "t", "r-known-good"),
+        ("engine refuses a schema", "warning", "s", "r-known-good"),
+        ("engine is broken", "warning", "t", "r-known-good"),
     ]
 
 

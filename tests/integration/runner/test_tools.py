@@ -239,11 +239,11 @@ async def test_a_tool_that_is_out_of_time_has_failed_and_its_result_is_dropped(w
     w = await works()
     with capture_logs() as logs:
         done = await w.run(looking(timeout_s=0.05))
-        assert done.result == {"kind": "timeout", "message": "it did not come back within 0.05 s"}
+        assert done.result == {"kind": "timeout", "message": "no result within 0.05 s"}
         assert ended.is_set() is asynchronous, "an async tool is cancelled, and a thread goes on"
         go_on.set()
         if not asynchronous:
-            await eventually(lambda: any(line["event"] == "tool came back too late" for line in logs))
+            await eventually(lambda: any(line["event"] == "tool returned too late" for line in logs))
     assert (await w.rows("SELECT result FROM tool_calls WHERE job_id = %s", done.id)) == [{"result": None}]
 
 
@@ -273,7 +273,7 @@ async def test_a_tool_that_may_take_no_time_is_not_run(works: Open) -> None:
     w = await works()
     told = {"pay": PAYING["pay"] | {"next": {"ok": "done", "error": "told"}}, "told": ERROR_OF_PAY}
     done = await w.drive(await w.submit(PAYING | told), YES)
-    assert done.result == {"kind": "timeout", "message": "it was not run: it may take 0 s"}
+    assert done.result == {"kind": "timeout", "message": "not run: the timeout is 0 s"}
     assert ran == []
 
 
@@ -440,7 +440,7 @@ async def test_an_irreversible_tool_that_is_out_of_time_is_settled_and_never_run
     release.set()
     found = await w.reads.unsettled(job)
     assert found is not None
-    assert found.reason == Reason(kind="timeout", message="it did not come back within 0.05 s")
+    assert found.reason == Reason(kind="timeout", message="no result within 0.05 s")
     assert await w.store.settle(job, found.key, Settled(True, {"receipt": 7}, "kim")) is Settling.ACCEPTED
     done = await w.drive(job)
     assert (done.status, paid) == ("succeeded", [3])
