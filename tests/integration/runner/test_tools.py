@@ -81,7 +81,7 @@ def _circle() -> Any:
         (lambda: next(iter([])), "StopIteration", ""),
         (lambda: _raise(SystemExit("enough")), "SystemExit", "enough"),
         (lambda: _raise(ValueError("x" * 5000)), "ValueError", "x" * 2000),
-        (lambda: object(), "bad_result", "no JSON"),
+        (lambda: object(), "bad_result", "not JSON"),
         (lambda: float("nan"), "bad_result", ""),
         (lambda: _circle(), "bad_result", ""),
         (lambda: "\ud800", "bad_result", ""),
