@@ -1,4 +1,4 @@
-"""Child jobs in the store: started under their parent's fencing token, looked after, and asked to end with it."""
+"""Child jobs in the store: started under their parent's fencing token, read, and cancelled with it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
 
 MOST = 1000
-"""Orphans asked to end by one sweep, which the next one goes on with; and children that are shown of one job."""
+"""Orphans cancelled by one sweep, and children shown of one job."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewChild:
-    """A child that is to be started. Principal, scopes, priority and metadata it has from its parent."""
+    """A child to start. It inherits principal, scopes, priority and metadata from its parent."""
 
     id: UUID
     lineage: UUID
@@ -38,9 +38,9 @@ class NewChild:
     created_at: datetime
 
 
-# The parent's row is locked for as long as the statement takes, as in ARRIVED: whoever claims it next sees all of these
-# children or none. The version's row is locked before it, as in SUBMIT: a child of a workflow that is paused is held.
-# What is there already is passed over. ``notified_at`` is long past, since they have not been announced yet.
+# The parent's row is locked while the statement runs, as in ARRIVED: its next worker sees all of these children or
+# none. The version's row is locked before it, as in SUBMIT: a child of a workflow that is paused is held.
+# Existing children are skipped. ``notified_at`` is long past, since they have not been announced yet.
 START_CHILDREN = """
 WITH wanted AS (
     SELECT paused_at FROM workflows WHERE name = %(workflow)s AND version = %(version)s FOR SHARE
@@ -90,7 +90,7 @@ LIVE_CHILDREN = """
 SELECT id FROM jobs WHERE parent = %(job)s AND finished_at IS NULL ORDER BY parent_visit, parent_index
 """
 
-# Rows are locked in one order, whoever locks them.
+# Every statement locks rows in the same order.
 CANCEL_CHILDREN = """
 WITH child AS (
     SELECT id FROM jobs
@@ -119,9 +119,9 @@ RETURNING jobs.id
 async def start_children(
     store: Store, claim: Claim, visit: int, workflow: str, version: int, children: Sequence[NewChild]
 ) -> list[UUID] | None:
-    """Writes the children of a call, those that are there already left alone, and gives the new ones to notify.
+    """Writes the children of a call, but for existing ones, and returns the new ones to notify.
 
-    None if the parent is in other hands; then nothing is written. Raises ``UnreachableError`` when the database breaks.
+    None if another worker has the parent; then nothing is written. Raises ``UnreachableError`` when the database breaks.
     """
     rows = await store.database.rows(
         START_CHILDREN,
@@ -152,7 +152,7 @@ def _row(child: NewChild) -> dict[str, object]:
 
 
 async def children_of(store: Store, job_id: UUID, visit: int) -> tuple[Child, ...]:
-    """The children that a call has started, by index, as they stand now."""
+    """The children that a call has started, by index, with their status."""
     rows = await store.database.rows(CHILDREN_OF, {"job": job_id, "visit": visit})
     return tuple(Child(**_words(row)) for row in rows)
 
@@ -175,11 +175,11 @@ async def live_children(store: Store, job_id: UUID) -> tuple[UUID, ...]:
 
 
 async def cancel_children(store: Store, job_id: UUID) -> list[UUID]:
-    """Asks all children of a job to end that have not, and gives those that were not asked before, to notify."""
+    """Requests cancellation of all live children of a job; returns those not asked before, to notify."""
     rows = await store.database.rows(CANCEL_CHILDREN, {"job": job_id})
     return [row["id"] for row in rows]
 
 
 async def cancel_orphans(store: Store) -> int:
-    """Asks those children to end whose parent has ended without saying so: its worker died just then."""
+    """Requests cancellation of children whose parent ended but whose worker died before it cancelled them."""
     return len(await store.database.rows(CANCEL_ORPHANS, {"most": MOST}))

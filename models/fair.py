@@ -1,12 +1,12 @@
-"""Which due jobs are taken next, when more are due than there are places.
+"""Which due jobs are claimed next, when more are due than there are places.
 
-A higher priority goes first; then the principal who has the fewest jobs in hand, those among them that the same
-statement takes; then who has waited longest. Jobs that would go beyond a bound on jobs in hand, of their workflow or
-of their principal, are passed over.
+The order: higher priority; then the principal with the fewest jobs in flight, counting those that the same statement
+claims; then the longest wait. Jobs that would exceed a bound on jobs in flight, of their workflow or principal, are
+skipped.
 
-A lane is what is alike to this order: one priority, principal and workflow. The lanes are found by stepping through an
-index from one to the next, so that what a claim costs hangs on the number of lanes and of jobs in hand, and not on
-how many jobs wait.
+Jobs of one priority, principal and workflow form a lane: this order does not tell them apart. The statement steps
+through an index from lane to lane, so that a claim costs by the number of lanes and of jobs in flight, not by how many
+jobs wait.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
 
 LOCK = 0x5E91_ADDE_0001
-"""Claims take turns, by this advisory lock: each then sees what those before it took, and a bound holds strictly.
+"""Claims take turns by this advisory lock: each sees what earlier ones claimed, and bounds hold strictly.
 
-What a claim does under it is one statement that waits for no row, with a short answer: nobody holds it for long.
+Under it a claim runs one statement that waits for no row lock and returns little, so it is held only briefly.
 """
 
 MOST = 16
-"""Jobs taken by one statement. It is no parameter of it, whose plan would then be made anew each time."""
+"""Jobs claimed by one statement. A constant in it: as a parameter, the plan would be made anew each time."""
 
 _WAITS = "wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL AND lease_owner IS NULL"
 
@@ -65,8 +65,8 @@ WORKFLOWS = "COALESCE(of_workflow.in_hand, 0)"
 PRINCIPAL_MOST = "COALESCE(principal_bounds.most, other_principals.most)"
 WORKFLOW_MOST = "workflow_bound.most"
 
-# Of n jobs that come first, each is in one of the n lanes whose own first jobs come first, if the lanes of a principal
-# are counted like jobs. ``place`` is which in hand a job would be of its principal's, ``nth`` of its workflow's.
+# The first n jobs are all in the n lanes whose first jobs come first, if the lanes of a principal count like jobs.
+# ``place`` is the rank a job would have among its principal's jobs in flight, ``nth`` among its workflow's.
 TAKE_DUE = f"""
 WITH RECURSIVE {IN_HAND}, lane AS (
     (
@@ -147,10 +147,9 @@ ON CONFLICT (principal) DO UPDATE SET most = EXCLUDED.most
 
 
 async def keep_bounds(database: Database, named: Mapping[str, int], other: int | None = None) -> None:
-    """From now on these are the bounds on jobs in hand, by principal, and ``other`` that of those not named.
+    """Sets the bounds on jobs in flight, by principal; ``other`` is for those not named. Replaces all earlier bounds.
 
-    It is for the one who knows all principals, and takes back what was said before. Raises ``UnreachableError`` when
-    the database breaks.
+    Raises ``UnreachableError`` when the database breaks.
     """
     bounds = dict(named) if other is None else {**named, "": other}
     await database.write(KEEP_BOUNDS, {"principals": list(bounds), "most": list(bounds.values())})

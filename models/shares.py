@@ -1,8 +1,8 @@
-"""Who may have how many requests at an engine at once, so that all processes together keep to its bound.
+"""Divides the requests allowed at an engine among processes, so that together they keep to its bound.
 
-A process says how many it wants, and how many it keeps of what it had: it promises to have no more under way than
-that, from before it says so until it is told otherwise. What others give back it gets with a later word. So the shares
-never add up to more than the bound, while processes come, go and die; a share that is not renewed lapses.
+A process reports how many requests it wants, and how many it keeps of its share: from before the report until the
+next answer it has no more in flight than that. What others give back it gets with a later renewal. So the shares never
+add up to more than the bound while processes come, go and die; a share that is not renewed lapses.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from stepladder.models.database import Database
 
 ROTATE_S = 5
-"""What does not divide evenly goes to others after this time: with fewer slots than processes, each has its turn."""
+"""How often the remainder of an uneven division rotates: with fewer requests than processes, each gets a turn."""
 
-# Max-min fair: those who want less than an even part get what they want, and the others divide the rest evenly. What
-# nobody wants is divided as well, so that a turn finds a slot without waiting for the next word. Of several bounds
-# that processes were told, the smallest holds.
+# Max-min fair: processes that want less than an even part get what they want, and the others divide the rest evenly.
+# Unwanted capacity is divided as well, so that a turn need not wait for the next renewal. Of several configured
+# bounds, the smallest applies.
 RENEW = f"""
 WITH other AS (
     SELECT worker, bound, share, wanted FROM engine_shares
@@ -76,7 +76,7 @@ FROM engine_shares WHERE until > now() GROUP BY engine ORDER BY engine
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a process may have at the engine now, and what it is ``due``: more, when others give back, or less."""
+    """What a process may have in flight now, and what it is ``due``: more, once others give back, or less."""
 
     share: int
     due: int
@@ -84,7 +84,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class EngineUse:
-    """An engine's bound, and how many requests ``workers`` have there at once, and would like to have."""
+    """An engine's bound, and how many requests its ``workers`` have in flight and want."""
 
     engine: str
     bound: int
@@ -96,9 +96,9 @@ class EngineUse:
 async def renew_share(
     database: Database, engine: str, worker: UUID, bound: int, *, keep: int, in_use: int, wanted: int, lease_s: float
 ) -> Share:
-    """Says what ``worker`` keeps and wants, and gets its share for ``lease_s`` seconds from before this was asked.
+    """Reports what ``worker`` keeps and wants, and returns its share, for ``lease_s`` seconds from before the call.
 
-    Raises ``UnreachableError`` when the database breaks: then nothing has changed but that ``keep`` may hold.
+    Raises ``UnreachableError`` when the database breaks: then at most ``keep`` has been recorded.
     """
     lock = int.from_bytes(hashlib.sha256(engine.encode()).digest()[:8], signed=True)
     words = {"engine": engine, "worker": worker, "bound": bound, "keep": keep, "in_use": in_use, "wanted": wanted}
@@ -107,10 +107,10 @@ async def renew_share(
 
 
 async def leave_engine(database: Database, engine: str, worker: UUID) -> None:
-    """Gives back what ``worker`` has; it has no request under way any more."""
+    """Gives back the share of ``worker``, which has no request in flight any more."""
     await database.write(LEAVE, {"engine": engine, "worker": worker})
 
 
 async def engines_used(database: Database) -> list[EngineUse]:
-    """The engines that have a bound, and workers."""
+    """The engines that have a bound and workers."""
     return [EngineUse(**row) for row in await database.rows(ENGINES, {})]

@@ -1,1 +1,1 @@
-"""The engine's side of the house: the HTTP client for an OpenAI-compatible server, and how to tell which one it is."""
+"""The HTTP client for an OpenAI-compatible engine, its identity, and the bound on requests in flight."""

@@ -1,4 +1,4 @@
-"""A question that every engine can answer: where it fails, the engine fails, and not what it was asked for."""
+"""A request that every working engine can answer: if it fails, the engine is at fault, not the schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN_GOOD: JsonObject = {
 """A schema that every grammar backend compiles."""
 
 MAX_TOKENS = 16
-"""Enough for the one document that fits."""
+"""Enough for the one document that the schema allows."""
 
 
 def known_good_request(model: str, sampling: JsonObject | None = None) -> Mapping[str, Json]:

@@ -36,7 +36,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and what came of it."""
+    """One request and its outcome."""
 
     arrival: Arrival
     timing: Timing
@@ -44,8 +44,8 @@ class Exchange:
 
 
 @dataclass(slots=True)
-class _Intake:
-    """What has come in so far. It outlives whatever ends the exchange, so that no byte is lost with it."""
+class _Received:
+    """What has arrived so far. It outlives whatever ends the exchange, so that no byte is lost."""
 
     status: int | None = None
     streamed: bool = False
@@ -61,13 +61,13 @@ class _Intake:
 
 
 class EngineClient:
-    """Sends requests to one engine. It never retries, follows no redirect, keeps no cookie and asks no proxy.
+    """Sends requests to one engine. It never retries, follows no redirect, keeps no cookie and uses no proxy.
 
-    ``base_url`` is the OpenAI-compatible base, such as ``http://gpu-1:8000/v1``. The environment is left alone: a
-    proxy meant for the internet would see every prompt on its way to a machine next door. TLS trusts what the system
-    trusts. ``now`` gives the time against which a date in ``Retry-After`` is read.
-    Raises ``BadInputError`` for a URL or a key that cannot be used. Close it in the loop that used it:
-    ``async with EngineClient(url) as client``. End the requests in flight first.
+    ``base_url`` is the OpenAI-compatible base, such as ``http://gpu-1:8000/v1``. Proxy variables are ignored: a proxy
+    meant for the internet would see every prompt on its way to a machine nearby. TLS trusts what the system trusts.
+    ``now`` is the time against which a date in ``Retry-After`` is read.
+    Raises ``BadInputError`` for a URL or a key that cannot be used. Use it as ``async with EngineClient(url)``, in one
+    event loop, and end the requests in flight before it closes.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class EngineClient:
     ) -> Exchange:
         """``POST /chat/completions`` with ``encode(body)``, once.
 
-        ``request_id`` is printable ASCII and goes along as ``X-Request-Id``, which vLLM takes over as its own.
+        ``request_id`` is printable ASCII, sent as ``X-Request-Id``, which vLLM uses as its own id.
         ``fresh`` opens a connection for this request alone, whatever ``keep_alive_s`` says.
         ``timeout_s`` is the time that the caller has left; at 0 nothing is sent. ``on_first_token`` is called with
-        ``ttft_ms`` when the first token of a stream comes. A failure is a ``Lost`` and never raised, and holds the
-        bytes that came before it; a body beyond ``max_body_bytes`` is ``malformed_body``. Cancellation passes
-        through and closes the connection, upon which the engine stops generating.
+        ``ttft_ms`` when the first token of a stream arrives. A failure is a ``Lost``, never raised, and holds the bytes
+        that arrived before it; a body beyond ``max_body_bytes`` is ``malformed_body``. Cancellation passes through and
+        closes the connection, upon which the engine stops generating.
         Raises ``BadInputError`` as ``encode`` does.
         """
         accept = "text/event-stream, application/json" if body.get("stream") is True else "application/json"
@@ -148,68 +148,67 @@ class EngineClient:
         clock = asyncio.get_running_loop().time
         started = clock()
         budget_s = self.settings.total_timeout_s if timeout_s is None else timeout_s
-        intake = _Intake()
+        buffer = _Received()
 
         def first_token() -> None:
-            intake.ttft_s = clock() - started
+            buffer.ttft_s = clock() - started
             if on_first_token is not None:
-                on_first_token(intake.ttft_s * 1000)
+                on_first_token(buffer.ttft_s * 1000)
 
         arrival: Arrival
         if budget_s <= 0:
-            arrival = intake.lost(Cause.TIMEOUT, "No time was left, and the request was not sent.")
+            arrival = buffer.lost(Cause.TIMEOUT, "No time was left, and the request was not sent.")
         else:
-            arrival = await self._take_in(http, request, intake, started + budget_s, first_token)
-        ttft_ms = None if intake.ttft_s is None else intake.ttft_s * 1000
+            arrival = await self._receive(http, request, buffer, started + budget_s, first_token)
+        ttft_ms = None if buffer.ttft_s is None else buffer.ttft_s * 1000
         return Exchange(arrival, Timing(ttft_ms, (clock() - started) * 1000), request_id)
 
-    async def _take_in(
+    async def _receive(
         self,
         http: httpx.AsyncClient,
         request: httpx.Request,
-        intake: _Intake,
+        buffer: _Received,
         deadline: float,
         first_token: Callable[[], None],
     ) -> Arrival:
         clock = asyncio.get_running_loop().time
         limits = self.settings
-        # One timer holds both limits; it is set anew with each piece, and never beyond the deadline.
+        # One timer for both limits: it is rescheduled with each chunk, and never beyond the deadline.
         timer = asyncio.timeout_at(min(deadline, clock() + limits.first_byte_timeout_s))
         try:
             async with timer:
                 response = await http.send(request, stream=True)
                 try:
-                    self._note_headers(response, intake)
-                    watch = FirstToken() if intake.streamed else None
-                    async for piece in response.aiter_bytes():
+                    self._note_headers(response, buffer)
+                    first = FirstToken() if buffer.streamed else None
+                    async for chunk in response.aiter_bytes():
                         timer.reschedule(min(deadline, clock() + limits.stall_timeout_s))
-                        room = limits.max_body_bytes - len(intake.body)
-                        intake.body += piece[:room]
-                        if len(piece) > room:
-                            return intake.lost(
+                        room = limits.max_body_bytes - len(buffer.body)
+                        buffer.body += chunk[:room]
+                        if len(chunk) > room:
+                            return buffer.lost(
                                 Cause.MALFORMED_BODY, f"The body is longer than {limits.max_body_bytes} bytes."
                             )
-                        if watch is not None and watch.seen_in(piece):
-                            watch = None
+                        if first is not None and first.seen_in(chunk):
+                            first = None
                             first_token()
-                    return intake.received(response.status_code)
+                    return buffer.received(response.status_code)
                 finally:
                     await response.aclose()
         except FOREIGN as error:
             if isinstance(error, TimeoutError) and timer.expired():
-                return intake.lost(Cause.TIMEOUT, self._impatience(intake, deadline_passed=clock() >= deadline))
-            return intake.lost(*diagnose(error))
+                return buffer.lost(Cause.TIMEOUT, self._timeout_detail(buffer, deadline_passed=clock() >= deadline))
+            return buffer.lost(*diagnose(error))
 
-    def _note_headers(self, response: httpx.Response, intake: _Intake) -> None:
-        intake.status = response.status_code
-        intake.streamed = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    def _note_headers(self, response: httpx.Response, buffer: _Received) -> None:
+        buffer.status = response.status_code
+        buffer.streamed = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if (asked := response.headers.get("retry-after")) is not None:
-            intake.retry_after_s = retry_after(asked, now=self._now(), cap_s=self.settings.retry_after_cap_s)
+            buffer.retry_after_s = retry_after(asked, now=self._now(), cap_s=self.settings.retry_after_cap_s)
 
-    def _impatience(self, intake: _Intake, *, deadline_passed: bool) -> str:
-        came = f"{len(intake.body)} bytes of the body" if intake.body else "no byte of the body"
+    def _timeout_detail(self, buffer: _Received, *, deadline_passed: bool) -> str:
         if deadline_passed:
-            return f"The time for the exchange ran out; {came} had come."
-        if intake.body:
-            return f"Nothing came for {self.settings.stall_timeout_s:g} s in the middle of the body; {came} had come."
-        return f"Nothing came for {self.settings.first_byte_timeout_s:g} s."
+            return f"The time for the exchange ran out after {len(buffer.body)} bytes of the body."
+        if buffer.body:
+            return f"The body stalled for {self.settings.stall_timeout_s:g} s after {len(buffer.body)} bytes."
+        return f"Nothing arrived for {self.settings.first_byte_timeout_s:g} s."

@@ -1,7 +1,7 @@
-"""The libraries' exceptions in the project's words.
+"""Maps the HTTP libraries' exceptions to causes.
 
-The adapter between httpx and aiohttp calls several unlike things a connect time-out, a server that hangs up among
-them, and lets some of aiohttp's exceptions through as they are. So what counts here is the exception underneath.
+The adapter between httpx and aiohttp reports several different errors as a connect timeout, a server that hangs up
+among them, and lets some of aiohttp's exceptions through. So the underlying exception decides.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from stepladder.schemas.outcomes import Cause
 FOREIGN = (httpx.HTTPError, aiohttp.ClientError, HttpProcessingError, OSError)
 """Everything that the two libraries raise when an exchange fails. ``TimeoutError`` is an ``OSError``."""
 
-LONGEST_DETAIL = 300
+MAX_DETAIL_LENGTH = 300
 
 
 def diagnose(error: Exception) -> tuple[Cause, str]:
-    """Why no whole answer came, and what the library said about it.
+    """Why no complete answer arrived, and the library's message.
 
-    ``connect``: no connection came about, so the engine never saw the request. ``malformed_body``: what came is not
-    HTTP. Everything else broke a connection that stood.
+    ``connect``: there was no connection, so the engine never saw the request. ``malformed_body``: the answer is not
+    valid HTTP. Everything else broke an open connection.
     """
     origin = error.__cause__ if isinstance(error, httpx.TransportError) and error.__cause__ else error
     if isinstance(origin, aiohttp.ServerDisconnectedError):
         return Cause.DISCONNECTED, "The engine hung up before its answer began."
-    return _cause(origin), f"{type(origin).__name__}: {origin}".strip(": ")[:LONGEST_DETAIL]
+    return _cause(origin), f"{type(origin).__name__}: {origin}".strip(": ")[:MAX_DETAIL_LENGTH]
 
 
 def _cause(origin: BaseException) -> Cause:

@@ -1,4 +1,4 @@
-"""Which engine answers: its model, its version, its limits, as far as it tells."""
+"""Which engine answers: its model, version and limits, as far as it reports them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from stepladder.engine.client import EngineClient
     from stepladder.schemas.jsontypes import Json
 
-QUESTION_TIMEOUT_S = 10.0
-"""For each of the pages read here. None of them waits for the model."""
+PAGE_TIMEOUT_S = 10.0
+"""For each page read here. None of them waits for the model."""
 
 Kind = Literal["vllm", "llama.cpp", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What an engine says of itself. What it does not say is None.
+    """What an engine reports about itself; None where it reports nothing.
 
     ``model`` is the name to send, ``models`` are all names that it serves. ``max_model_len`` counts tokens, prompt
-    and completion together. ``backend`` is what constrains decoding: vLLM tells it only with VLLM_SERVER_DEV_MODE=1,
-    and then ``auto`` means that nobody has pinned one.
+    and completion together. ``backend`` constrains decoding: vLLM reports it only with VLLM_SERVER_DEV_MODE=1, and
+    then ``auto`` means that none is pinned.
     """
 
     model: str
@@ -38,11 +38,11 @@ class Identity:
     kind: Kind = "unknown"
     models: tuple[str, ...] = ()
     lengths: Mapping[str, int] = field(default_factory=dict)
-    """``max_model_len`` of every model that tells it, or whose parent does: an adapter has the length of its base."""
+    """``max_model_len`` of every model that reports it, or whose parent does: an adapter has the length of its base."""
 
 
 async def identify(client: EngineClient, *, model: str | None = None) -> Identity:
-    """Ask the engine who it is. Without ``model``, the first one that it lists is meant.
+    """Asks the engine for its identity. Without ``model``, the first one that it lists is used.
 
     Raises ``UnreachableError`` if no OpenAI-compatible engine answers there, and ``BadInputError`` if it does not
     serve ``model``.
@@ -67,7 +67,7 @@ async def identify(client: EngineClient, *, model: str | None = None) -> Identit
     if entry.get("owned_by") == "llamacpp":
         props = await _page(client, f"{root}/props")
         length = _count(entry, "meta", "n_ctx") or _count(props, "default_generation_settings", "n_ctx")
-        # Its schemas become grammars of its own; there is no other way of decoding to choose.
+        # It turns schemas into its own grammars; there is no other backend to choose.
         lengths = {} if length is None else dict.fromkeys((str(entry["id"]), chosen), length)
         return Identity(chosen, _text(props, "build_info"), length, "gbnf", "llama.cpp", names, lengths)
     return Identity(chosen, None, length, models=names, lengths=lengths)
@@ -81,7 +81,7 @@ def _lengths(entries: Sequence[Mapping[str, Json]]) -> dict[str, int]:
 
 async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
     url = f"{client.base_url}/models"
-    arrival = await client.get(url, timeout_s=QUESTION_TIMEOUT_S)
+    arrival = await client.get(url, timeout_s=PAGE_TIMEOUT_S)
     match arrival:
         case Lost():
             raise UnreachableError(
@@ -90,7 +90,7 @@ async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
             )
         case Received(status=401 | 403):
             raise UnreachableError(
-                f"The engine at {url} answers {arrival.status}: it wants a key, or another one.",
+                f"The engine at {url} answers {arrival.status}: it needs a key, or another one.",
                 remedy="Set STEPLADDER_ENGINE_API_KEY to the engine's key.",
             )
         case Received(status=503):
@@ -105,7 +105,7 @@ async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
     )
     if not entries:
         raise UnreachableError(
-            f"What answers at {url} is no OpenAI-compatible engine: {arrival.status}, {_excerpt(arrival.body)}",
+            f"The server at {url} is not an OpenAI-compatible engine: {arrival.status}, {_excerpt(arrival.body)}",
             remedy="Set STEPLADDER_ENGINE_URL to the base of its OpenAI-compatible routes; it ends in /v1.",
         )
     return entries
@@ -113,12 +113,12 @@ async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
 
 async def _page(client: EngineClient, url: str) -> Json:
     """A page that only some engines have; None where there is nothing to read."""
-    arrival = await client.get(url, timeout_s=QUESTION_TIMEOUT_S)
+    arrival = await client.get(url, timeout_s=PAGE_TIMEOUT_S)
     return _json(arrival.body) if isinstance(arrival, Received) and arrival.status == 200 else None
 
 
 def root_of(base_url: str) -> str:
-    """Beside what ends in ``/v1`` stand the pages that OpenAI's interface does not have."""
+    """The base of the pages that OpenAI's interface does not have: the URL without ``/v1``."""
     parts = urlsplit(base_url)
     return parts._replace(path=parts.path.removesuffix("/v1")).geturl()
 

@@ -1,4 +1,4 @@
-"""The pool of connections to one engine: its bounds, and httpx over aiohttp set up by them."""
+"""The connection pool of one engine: its settings, and httpx over aiohttp configured by them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from stepladder.schemas.errors import BadInputError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The bounds of the client. All but ``keep_alive_s`` are above 0; times are in seconds.
+    """The client's limits. All but ``keep_alive_s`` are above 0; times are in seconds.
 
-    ``max_connections``: a request beyond them waits for a free one. An H100 is busy with 128 to 400 turns in flight;
-    the runner bounds the turns, so this only has to stay out of its way.
+    ``max_connections``: further requests wait for a free one. An H100 is busy with 128 to 400 turns in flight, and the
+    runner bounds the turns, so this only has to be high enough.
     ``keep_alive_s``: how long an idle connection may be used again; 0 opens one for each request. A request that is
     sent while the server hangs up is lost, and nothing tells it from a real fault. vLLM hangs up after 5 idle seconds,
     llama.cpp after every stream, although it promises 5. A new connection costs a round trip and, measured, 0.1 ms of
     CPU, beside turns of seconds; so 0. Behind TLS and at a high rate, 3 stays clear of vLLM's 5.
     ``connect_timeout_s``: TCP and TLS; running out of it is ``connect``, for the engine never saw the request.
-    ``first_byte_timeout_s``: until the first byte of the body. An answer that is not streamed comes as one piece at
-    the end, and a busy engine queues, so this is long.
-    ``stall_timeout_s``: between two pieces of a body.
-    ``total_timeout_s``: for a whole exchange, where the caller names no time of its own.
+    ``first_byte_timeout_s``: until the first byte of the body. An answer that is not streamed arrives all at
+    once, and a busy engine queues, so this is long.
+    ``stall_timeout_s``: between two chunks of a body.
+    ``total_timeout_s``: for a whole exchange, where the caller gives no timeout.
     ``max_body_bytes``: a stream is some 80 times its text; 32 MiB hold about 100,000 tokens.
     ``retry_after_cap_s``: the longest wait that a server may ask for.
     """
@@ -44,13 +44,13 @@ class Settings:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            # The libraries take 0 for "without limit"; here it would mean that nothing can ever succeed.
+            # The libraries read 0 as "no limit"; here it would mean that no request can succeed.
             if not value >= 0 or (value == 0 and name != "keep_alive_s"):
                 raise BadInputError(f"The engine client's {name} must be above 0, and is {value}.")
 
 
 def http_client(base_url: str, api_key: str | None, settings: Settings) -> httpx.AsyncClient:
-    # An engine next door gains nothing from compression, and the bytes that are kept are the bytes that came.
+    # A nearby engine gains nothing from compression, and the stored bytes are the bytes received.
     headers = {"Accept-Encoding": "identity", "User-Agent": "stepladder"}
     if settings.keep_alive_s == 0:
         headers["Connection"] = "close"  # so that the server does not wait for more
@@ -64,9 +64,9 @@ def http_client(base_url: str, api_key: str | None, settings: Settings) -> httpx
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
     return httpx.AsyncClient(
-        # The adapter asks for the session at the first request, inside the loop that it will belong to.
+        # The adapter creates the session at the first request, inside the loop that it belongs to.
         transport=AiohttpTransport(verify=context, client=session),
-        # Only connecting is timed by the libraries; every other limit is one timer in the client.
+        # The libraries time only connecting; one timer in the client does the rest.
         timeout=httpx.Timeout(None, connect=settings.connect_timeout_s),
         headers=headers,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -83,7 +83,7 @@ def checked_url(base_url: str) -> str:
         raise BadInputError(f"The engine's URL cannot be read: {error}", remedy=remedy) from None
     if url.userinfo:
         raise BadInputError(
-            "The engine's URL holds a user or a password.", remedy="Give the key as STEPLADDER_ENGINE_API_KEY."
+            "The engine's URL contains a user or a password.", remedy="Give the key as STEPLADDER_ENGINE_API_KEY."
         )
     if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
         raise BadInputError(f"The engine's URL cannot be used: {base_url!r}", remedy=remedy)
@@ -91,10 +91,10 @@ def checked_url(base_url: str) -> str:
 
 
 def checked_key(api_key: str | None) -> str | None:
-    # A key read from a file brings its line end along.
+    # A key read from a file ends in a newline.
     key = (api_key or "").strip()
     if not (key.isascii() and key.isprintable()):
         raise BadInputError(
-            "The engine's key has characters that a header cannot carry.", remedy="Check ENGINE_API_KEY."
+            "The engine's key contains characters that a header cannot carry.", remedy="Check ENGINE_API_KEY."
         )
     return key or None

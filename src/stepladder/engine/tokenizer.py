@@ -1,4 +1,4 @@
-"""How many tokens a text has, by the engine's own tokenizer: nobody else knows it."""
+"""How many tokens a text has, counted by the engine's own tokenizer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepladder.engine.identity import QUESTION_TIMEOUT_S, root_of
+from stepladder.engine.identity import PAGE_TIMEOUT_S, root_of
 from stepladder.schemas.answer import Lost, Received
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json, JsonObject
 
 AT_ONCE = 8
-"""Questions in flight: the tokenizer works beside the model, on the CPU."""
+"""Requests in flight: the tokenizer runs beside the model, on the CPU."""
 
 Form = Literal["vllm", "llama.cpp"]
 _NOT_THERE = (404, 405, 501)
@@ -62,7 +62,7 @@ async def _count(client: EngineClient, identity: Identity, model: str, text: str
     said = Uncounted(f"the engine at {client.base_url} has no tokenizer to ask")
     for form in forms:
         arrival = await client.post(
-            f"{root_of(client.base_url)}/tokenize", _question(form, model, text), timeout_s=QUESTION_TIMEOUT_S
+            f"{root_of(client.base_url)}/tokenize", _question(form, model, text), timeout_s=PAGE_TIMEOUT_S
         )
         match arrival:
             case Lost():

@@ -1,4 +1,4 @@
-"""What goes over the wire and what is read off it: the request's bytes, ``Retry-After``, a stream's first token."""
+"""The request's bytes, the ``Retry-After`` header, and the first token of a stream."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ REMOVED_FIELDS = frozenset(
         "guided_whitespace_pattern",
     }
 )
-"""Fields that vLLM once knew. It ignores them with status 200 now, so that text comes back without any constraint."""
+"""Fields that vLLM once knew. It now ignores them and answers 200, with unconstrained text."""
 
 TOKEN_FIELDS = ("content", "reasoning", "reasoning_content", "tool_calls", "refusal")
 
-LONGEST_LINE = 1 << 20
-"""Bytes of one stream line that are kept while its end is awaited. A chunk of a real stream has a few hundred."""
+MAX_LINE_BYTES = 1 << 20
+"""How much of an unfinished stream line is kept. A chunk of a real stream has a few hundred bytes."""
 
 
 def encode(body: Mapping[str, Json]) -> bytes:
     """The exact request bytes: UTF-8, compact, keys in the caller's order. The same body gives the same bytes.
 
-    A lone surrogate, which UTF-8 cannot hold, stays what JSON calls it, ``\\ud800``.
-    Raises ``BadInputError`` for a removed field and for what JSON cannot say, such as NaN.
+    An unpaired surrogate, which UTF-8 cannot encode, stays a JSON escape, ``\\ud800``.
+    Raises ``BadInputError`` for a removed field and for what JSON cannot express, such as NaN.
     """
     if removed := sorted(REMOVED_FIELDS & body.keys()):
         raise BadInputError(
@@ -51,9 +51,9 @@ def encode(body: Mapping[str, Json]) -> bytes:
 
 
 def retry_after(value: str, *, now: datetime, cap_s: float) -> float | None:
-    """The header ``Retry-After`` in seconds, from 0 to ``cap_s``; None where it says nothing that can be read.
+    """The header ``Retry-After`` in seconds, from 0 to ``cap_s``; None if it is malformed.
 
-    Both forms of RFC 9110 are read, seconds and an HTTP date; fractions too, since some proxies send them.
+    It reads both forms of RFC 9110, seconds and an HTTP date, and fractions, since some proxies send them.
     ``now`` is aware.
     """
     try:
@@ -69,7 +69,7 @@ def retry_after(value: str, *, now: datetime, cap_s: float) -> float | None:
 
 
 class FirstToken:
-    """Watches a stream go by until its first token has come. A chunk that only names the role is none."""
+    """Watches a stream for its first token. A chunk that only names the role has none."""
 
     __slots__ = ("_unfinished",)
 
@@ -78,7 +78,7 @@ class FirstToken:
 
     def seen_in(self, chunk: bytes) -> bool:
         *lines, unfinished = (self._unfinished + chunk).split(b"\n")
-        self._unfinished = unfinished if len(unfinished) <= LONGEST_LINE else b""
+        self._unfinished = unfinished if len(unfinished) <= MAX_LINE_BYTES else b""
         return any(_carries_token(line) for line in lines)
 
 
@@ -101,4 +101,4 @@ def _plain(value: object) -> Any:
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return list(value)
-    raise TypeError(f"{type(value).__name__} has no place in JSON")
+    raise TypeError(f"{type(value).__name__} is not a JSON type")

@@ -265,8 +265,8 @@ async def test_no_time_left_sends_nothing() -> None:
 @pytest.mark.parametrize(
     ("kind", "timeout_s", "told"),
     [
-        ("hang", None, "Nothing came for 0.2 s."),
-        ("stall", None, "Nothing came for 0.2 s in the middle of the body"),
+        ("hang", None, "Nothing arrived for 0.2 s."),
+        ("stall", None, "The body stalled for 0.2 s after"),
         ("hang", 0.1, "The time for the exchange ran out"),
         ("stall", 0.15, "The time for the exchange ran out"),
     ],

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.engine.wire import LONGEST_LINE, FirstToken, encode, retry_after
+from stepladder.engine.wire import MAX_LINE_BYTES, FirstToken, encode, retry_after
 from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def test_the_first_token_is_found_wherever_the_stream_is_cut(cuts: list[int]) ->
 
 def test_a_line_without_end_does_not_pile_up() -> None:
     watch = FirstToken()
-    assert not watch.seen_in(b"x" * (LONGEST_LINE + 1))
+    assert not watch.seen_in(b"x" * (MAX_LINE_BYTES + 1))
     assert not watch.seen_in(b"\n")
     assert watch.seen_in(_event({"content": "x"}))
 
