@@ -121,7 +121,7 @@ async def start_children(
 ) -> list[UUID] | None:
     """Writes the children of a call, but for existing ones, and returns the new ones to notify.
 
-    None if another worker has the parent; then nothing is written. Raises ``UnreachableError`` when the database breaks.
+    None if another worker has the parent; then nothing is written. Raises ``UnreachableError`` if the database breaks.
     """
     rows = await store.database.rows(
         START_CHILDREN,

@@ -1,4 +1,4 @@
-"""Celery: a message says that a job is due, a worker runs slices of jobs, a sweep rings again what was not heard.
+"""Celery: a message says that a job is due, a worker runs due jobs, and a sweep replaces lost messages.
 
-Nothing else knows that Celery exists. The broker holds no truth: it may lose everything at any moment.
+Nothing else knows Celery. The broker may lose everything at any moment: PostgreSQL alone holds the truth.
 """

@@ -1,4 +1,4 @@
-"""The Celery application: where the broker is, and how messages are sent and taken."""
+"""The Celery application: where the broker is, and how messages are sent and received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kombu import Connection, Queue
 from stepladder.schemas.errors import BadInputError
 
 RUN_JOB = "stepladder.run_job"
-"""The one task. A message says that there is work; its one argument, a job's id as text, says because of which."""
+"""The one task. A message says that there is work; its argument is the id of the job that fell due, as text."""
 
 QUEUE = "stepladder"
 SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
@@ -21,7 +21,7 @@ SOCKET_TIMEOUT_S = 5.0
 
 
 RECONNECT_S = 2.0
-"""How long a worker waits between two attempts to reach the broker; Celery would come to wait for 30 seconds."""
+"""How long a worker waits between two attempts to reach the broker; Celery would back off up to 30 seconds."""
 
 
 class _Connection(Connection):
@@ -34,7 +34,7 @@ class _Messaging(AMQP):
 
 
 class _App(Celery):
-    """Its broker is the one that it was made with, and not what CELERY_BROKER_URL says to other applications."""
+    """Uses the broker it was created with, and ignores CELERY_BROKER_URL."""
 
     def __init__(self, url: str) -> None:
         super().__init__("stepladder", broker=url, amqp=_Messaging, set_as_current=False, fixups=[])
@@ -51,13 +51,13 @@ def make_app(broker_url: str) -> Celery:
     """An application over the Redis or Valkey of ``broker_url``, which is not connected to yet.
 
     ``redis://:PASSWORD@HOST:PORT/0``, with TLS ``rediss://``, or ``redis+socket://PATH``. With TLS the broker's
-    certificate is checked unless the URL says ``?ssl_cert_reqs=none``; ``?ssl_ca_certs=FILE`` names an authority of
-    one's own. Raises ``BadInputError`` for another scheme.
+    certificate is checked unless the URL says ``?ssl_cert_reqs=none``; ``?ssl_ca_certs=FILE`` names a private
+    authority. Raises ``BadInputError`` for another scheme.
     """
     scheme, found, _ = broker_url.partition("://")
     if not found or scheme not in SCHEMES:
         raise BadInputError(  # the rest of the URL may hold a password
-            f"The broker's URL begins with {scheme if found else 'no scheme'!r}; a broker is a Redis or a Valkey.",
+            f"The broker's URL begins with {scheme if found else 'no scheme'!r}; it must be a Redis or a Valkey.",
             remedy="Write STEPLADDER_BROKER_URL as redis://:PASSWORD@HOST:PORT/0, or rediss://... with TLS.",
         )
     app = _App(_checking_certificates(broker_url))
@@ -72,16 +72,16 @@ def make_app(broker_url: str) -> Celery:
         task_reject_on_worker_lost=True,
         worker_pool="threads",
         worker_prefetch_multiplier=1,
-        worker_enable_remote_control=False,  # whoever reaches the broker must not stop workers
-        worker_cancel_long_running_tasks_on_connection_loss=False,  # jobs hang on their lease, and not on the broker
+        worker_enable_remote_control=False,  # access to the broker must not suffice to stop workers
+        worker_cancel_long_running_tasks_on_connection_loss=False,  # jobs depend on their lease, not on the broker
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # A message that its worker took along when it died comes back after the visibility time-out, one hour. Nobody
-        # waits for that: the job's lease is over long before, and the sweep sends another.
+        # The message of a worker that died comes back after the visibility timeout, one hour. Nothing waits for that:
+        # the job's lease ends long before, and the sweep sends another message.
         broker_transport_options={
-            "priority_steps": [0],  # one list: which job comes first is for the store to say
+            "priority_steps": [0],  # one list: the store decides which job comes first
             "socket_timeout": SOCKET_TIMEOUT_S,
             "socket_connect_timeout": SOCKET_TIMEOUT_S,
             "socket_keepalive": True,
@@ -92,7 +92,7 @@ def make_app(broker_url: str) -> Celery:
 
 
 def _checking_certificates(url: str) -> str:
-    """Kombu checks none unless it is told to."""
+    """Kombu does not check certificates by default."""
     parts = urlsplit(url)
     if parts.scheme != "rediss" or "ssl_cert_reqs" in parse_qs(parts.query):
         return url

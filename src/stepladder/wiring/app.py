@@ -1,4 +1,4 @@
-"""Loading the user's code, and documents."""
+"""Loads the user's code and workflow documents."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def load_kit(app: str | None, document: str | None = None) -> Kit:
-    """Imports ``app``, a module's name or the path of a ``.py`` file, and gives the tools and rules that it registers.
+    """Imports ``app``, a module's name or the path of a ``.py`` file, and returns the tools and rules it registers.
 
-    So does the module of a ``document`` that is written ``MODULE:NAME``. The working folder is looked in first, as
-    with ``celery -A``. Raises ``BadInputError`` for what cannot be imported.
+    The module of a ``document`` written ``MODULE:NAME`` is imported too. The working folder comes first in the path,
+    as with ``celery -A``. Raises ``BadInputError`` for a module that cannot be imported.
     """
     for module in (app, None if document is None else _module_and_name(document)[0]):
         if module is not None:
@@ -42,7 +42,7 @@ def load_kit(app: str | None, document: str | None = None) -> Kit:
 
 
 def kit_of(settings: Settings, document: str | None = None) -> Kit:
-    """The same by the settings; where they name no module, by what a running ``stepladder up`` was given."""
+    """The same for the module of the settings or, without one, that of a running ``stepladder up``."""
     note = None if settings.app is not None else read_note(settings.home)
     if note is None or note.app is None or note.folder is None:
         return load_kit(settings.app, document)
@@ -74,12 +74,12 @@ def _import(app: str, folder: Path | None = None) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         message = f"the module {app} cannot be imported: {type(error).__name__}: {error}{_place(error)}"
-        raise BadInputError(message, remedy="mend it, or name another with --app or STEPLADDER_APP") from error
+        raise BadInputError(message, remedy="fix it, or name another with --app or STEPLADDER_APP") from error
     return module
 
 
 def _place(error: BaseException) -> str:
-    """Where in the user's code an error was raised: of the traceback's lines, the one to look at."""
+    """Where in the user's code an error was raised."""
     ours = (__file__, importlib.__file__)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours and f.filename[0] != "<"]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
@@ -94,7 +94,7 @@ def compile_document(document: str, kit: Kit, audit: Audit = UNPINNED) -> Compil
     if module is not None:
         workflow = getattr(_import(module), name, None)
         if not isinstance(workflow, Workflow):
-            raise BadInputError(f"{document} is no stepladder.Workflow", remedy="write MODULE:NAME, or a file")
+            raise BadInputError(f"{document} is not a stepladder.Workflow", remedy="give MODULE:NAME, or a file")
         return compile_workflow(workflow, kit, audit)
     return check_document(read_text(Path(document)), kit, audit)
 

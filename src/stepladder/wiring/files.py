@@ -1,4 +1,4 @@
-"""Reading the files that people name."""
+"""Reads files named by the user."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ MAX_DOCUMENT_BYTES = 4_000_000
 
 
 def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
-    """A text file. Raises ``BadInputError`` for one that is missing, too large, or no UTF-8."""
+    """The text of a file. Raises ``BadInputError`` if it is missing, too large, or not UTF-8."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}"
-        raise BadInputError(message, remedy="name a file that is there") from None
+        raise BadInputError(message, remedy="give an existing file") from None
     if len(content) > most:
-        raise BadInputError(f"{path} is larger than {most:,} bytes", remedy="name a smaller file")
+        raise BadInputError(f"{path} is larger than {most:,} bytes", remedy="give a smaller file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInputError(f"{path} is no UTF-8 text: byte {error.start}", remedy="save it as UTF-8") from None
+        raise BadInputError(f"{path} is not UTF-8 text: byte {error.start}", remedy="save it as UTF-8") from None

@@ -1,6 +1,6 @@
-"""Logs: one line an event, readable in a terminal and JSON elsewhere, with the ids of job, turn and attempt bound.
+"""Logs: one line per event, readable in a terminal and JSON elsewhere, with the ids of job, turn and attempt.
 
-At ``info`` no prompt and no answer is logged, and at no level a secret.
+Prompts and answers are not logged at ``info``, and secrets at no level.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PASSWORD_IN_WORDS = re.compile(r"\b(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNO
 
 
 def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
-    """Sets up structlog for this process, onto ``stream`` (standard error). Raises ``BadInputError`` for the level."""
+    """Configures structlog to write to ``stream`` (standard error). Raises ``BadInputError`` for an unknown level."""
     if level.lower() not in LEVELS:
         raise BadInputError(f"the log level {level!r} is unknown", remedy=f"use one of {', '.join(LEVELS)}")
     out = stream or sys.stderr
@@ -34,14 +34,14 @@ def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
         if out.isatty()
         else structlog.processors.JSONRenderer(ensure_ascii=False)
     )
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it speaks of every try to connect, and we of the first
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it logs every failed connection, and we the first
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            hide_secrets,  # behind the traceback, which is text by now and may quote a URL
+            hide_secrets,  # after the traceback is text, which may quote a URL
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.lower()]),
@@ -51,12 +51,12 @@ def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
 
 
 def say(event: str, **words: object) -> None:
-    """A line of the process's own, at ``info``."""
+    """Logs a line about the process itself, at ``info``."""
     structlog.get_logger("stepladder").info(event, **words)
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: values of secret names, and passwords inside URLs, never reach the renderer."""
+    """A structlog processor that hides values of secret names and passwords in URLs."""
     for name, value in event.items():
         event[name] = _hidden(name, value)
     return event

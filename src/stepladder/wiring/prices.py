@@ -1,4 +1,4 @@
-"""Reading the prices that are set."""
+"""Reads the configured prices."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ LONGEST_MODEL = 500
 MOST = 1_000_000_000
 
 _REMEDY = (
-    'write {"currency": "EUR", "MODEL": {"prompt": 0.15, "completion": 0.6}}, the prices of a million tokens, into the'
-    ' variable, or as `prices` into stepladder.toml; "*" in place of MODEL stands for every other model'
+    'write {"currency": "EUR", "MODEL": {"prompt": 0.15, "completion": 0.6}}, the prices per million tokens, into the'
+    ' variable, or as `prices` into stepladder.toml; "*" in place of MODEL covers every other model'
 )
 
 
 def parse_prices(given: object) -> Prices:
     """``{"MODEL": {"prompt", "completion"}, "currency"?}``, as JSON text or as a table of ``stepladder.toml``.
 
-    Raises ``BadInputError`` naming the place of the first thing that is wrong. ``{}`` sets no price at all.
+    Raises ``BadInputError`` naming the place of the first error. ``{}`` sets no price at all.
     """
     table = _from_json(given) if isinstance(given, str) else given
     if not isinstance(table, Mapping):
@@ -34,7 +34,7 @@ def parse_prices(given: object) -> Prices:
         raise _bad(CURRENCY, what=f"must be a word of up to {LONGEST_CURRENCY} characters, such as EUR")
     models = {name: _price(name, price) for name, price in table.items() if name != CURRENCY}
     if currency and not models:
-        raise _bad(what="names a currency, and no model")
+        raise _bad(what="names a currency but no model")
     return Prices(models, currency)
 
 
@@ -43,18 +43,18 @@ def _from_json(text: str) -> object:
 
     parsed = parse(text.encode("utf-8", "surrogateescape"))
     if isinstance(parsed, NotJson):
-        raise _bad(what=f"is no JSON ({parsed.cause} at character {parsed.offset})")
+        raise _bad(what=f"is not JSON ({parsed.cause} at character {parsed.offset})")
     return parsed.value
 
 
 def _price(name: str, given: object) -> Price:
     if not name or len(name) > LONGEST_MODEL or not name.isprintable():
-        raise _bad(name[:LONGEST_MODEL], what=f"is no name of a model: those have 1 to {LONGEST_MODEL} characters")
+        raise _bad(name[:LONGEST_MODEL], what=f"is not a model name: those have 1 to {LONGEST_MODEL} characters")
     if not isinstance(given, Mapping):
         raise _bad(name, what="must be an object with prompt and completion")
     for word in (*given, *KINDS):
         if word not in KINDS:
-            raise _bad(name, word, what="is no price: there are prompt and completion")
+            raise _bad(name, word, what="is not a price: use prompt and completion")
         if word not in given:
             raise _bad(name, what=f"lacks the price of {word}")
     return Price(*(_amount(name, kind, given[kind]) for kind in KINDS))

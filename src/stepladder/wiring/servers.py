@@ -1,4 +1,4 @@
-"""Where the servers are: those that are set, and an embedded one for each that is not."""
+"""The URLs of the servers: those configured, and an embedded server for each that is not."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from stepladder.wiring.settings import Settings
 
-# What starts servers is imported where it is used: most commands find them running.
+# Code that starts servers is imported where it is used: most commands find them running.
 
 Say = Callable[[str], None]
 
 
 @contextmanager
 def database(settings: Settings, say: Say) -> Iterator[str]:
-    """The URL of a PostgreSQL. An embedded one is started under ``settings.home`` unless it runs there already, is
-    brought up to date, and stops with the last process that uses it.
+    """The URL of a PostgreSQL. An embedded one is started under ``settings.home`` unless it is already running,
+    migrated, and stopped with the last process that uses it.
 
-    Raises ``UnreachableError`` where it cannot be started.
+    Raises ``UnreachableError`` if it cannot be started.
     """
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()
@@ -38,7 +38,7 @@ def database(settings: Settings, say: Say) -> Iterator[str]:
 
 
 def ensure_tables(url: str) -> None:
-    """Brings the tables up to date where they are not. Raises as ``migrate.upgrade`` does."""
+    """Migrates the tables if they are not up to date. Raises as ``migrate.upgrade`` does."""
     from stepladder.models.revision import REVISION
 
     if _revision(url) != REVISION:
@@ -48,7 +48,7 @@ def ensure_tables(url: str) -> None:
 
 
 def _revision(url: str) -> str | None:
-    """Asked by hand: to load what migrates takes longer than most commands take in all."""
+    """Read directly: importing Alembic takes longer than most commands."""
     import psycopg
 
     from stepladder.models.database import SETTINGS, reaching
@@ -62,9 +62,9 @@ def _revision(url: str) -> str | None:
 
 
 def running_database(settings: Settings) -> str:
-    """The URL of the PostgreSQL that is set, or that runs at the moment. Starts nothing.
+    """The URL of the PostgreSQL that is configured or running. Starts nothing.
 
-    Raises ``UnreachableError`` where none runs.
+    Raises ``UnreachableError`` if there is none.
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value()
@@ -73,17 +73,17 @@ def running_database(settings: Settings) -> str:
     url = postgres.current_url(settings.home)
     if url is None:
         raise UnreachableError(
-            f"no PostgreSQL runs under {settings.home} at the moment, and STEPLADDER_DATABASE_URL is not set",
-            remedy="start it with `stepladder up`, or look into it with `stepladder psql`, which starts it for itself",
+            f"no PostgreSQL is running under {settings.home}, and STEPLADDER_DATABASE_URL is not set",
+            remedy="start it with `stepladder up`, or use `stepladder psql`, which starts it itself",
         )
     return url
 
 
 @contextmanager
 def broker(settings: Settings, say: Say) -> Iterator[str]:
-    """The URL of a broker. Without one, a Valkey runs under ``settings.home`` until the block is left.
+    """The URL of a broker. If none is configured, a Valkey runs under ``settings.home`` until the block ends.
 
-    Raises ``UnreachableError`` where it cannot be started.
+    Raises ``UnreachableError`` if it cannot be started.
     """
     if settings.broker_url is not None:
         yield settings.broker_url.get_secret_value()
@@ -96,7 +96,7 @@ def broker(settings: Settings, say: Say) -> Iterator[str]:
 
 
 def running_broker(settings: Settings) -> str | None:
-    """The URL of the broker that is set, or that a running ``stepladder up`` has. None if there is none."""
+    """The URL of the broker that is configured, or that of a running ``stepladder up``. None if there is none."""
     if settings.broker_url is not None:
         return settings.broker_url.get_secret_value()
     note = read_note(settings.home)
@@ -104,18 +104,18 @@ def running_broker(settings: Settings) -> str | None:
 
 
 def needed_broker(settings: Settings) -> str:
-    """The same, for who cannot do without. Raises ``BadInputError`` where there is none."""
+    """As ``running_broker``. Raises ``BadInputError`` if there is none."""
     url = running_broker(settings)
     if url is None:
         raise BadInputError(
-            "no broker is set, and no `stepladder up` runs here that has one",
+            "no broker is configured, and no `stepladder up` with one is running here",
             remedy="set STEPLADDER_BROKER_URL to a Redis or Valkey, such as redis://:PASSWORD@HOST:6379/0",
         )
     return url
 
 
 def running_engine(settings: Settings) -> str | None:
-    """The base URL of the engine that is set, or that a running ``stepladder up`` has. None if there is none."""
+    """The base URL of the engine that is configured, or that of a running ``stepladder up``. None if there is none."""
     if settings.engine_url is not None:
         return settings.engine_url
     note = read_note(settings.home)
@@ -124,9 +124,9 @@ def running_engine(settings: Settings) -> str | None:
 
 @contextmanager
 def engine(settings: Settings, say: Say) -> Iterator[str]:
-    """The base URL of an engine. Without one, llama.cpp serves a small model on loopback until the block is left.
+    """The base URL of an engine. If none is configured, llama.cpp serves a small one on loopback in the block.
 
-    Raises ``UnreachableError`` where it cannot be started.
+    Raises ``UnreachableError`` if it cannot be started.
     """
     if settings.engine_url is not None:
         yield settings.engine_url

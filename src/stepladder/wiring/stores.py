@@ -1,4 +1,4 @@
-"""The store and its read service, for all that needs no engine."""
+"""The store and its read service, without an engine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_database(database_url: str, prices: Prices | None = None) -> AsyncIterator[Database]:
-    """``prices`` hold from now on; None leaves those that hold.
+    """Opens the database and records ``prices`` as current; None leaves them unchanged.
 
-    Raises ``UnreachableError`` where there is no database, or its tables are not those that are needed.
+    Raises ``UnreachableError`` if there is no database, or its tables are not of the revision needed.
     """
     async with Database(database_url) as database:
         if prices is not None:
