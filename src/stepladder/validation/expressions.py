@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from stepladder.validation import jsonmath
 from stepladder.validation.cel.compiler import Compiler
 from stepladder.validation.cel.parsing import BadSourceError
 from stepladder.validation.cel.run import MAX_STEPS, ExhaustedError, Run
 from stepladder.validation.cel.times import spelled
-from stepladder.validation.jsonmath import EvaluationError, KindError, MissingError
+from stepladder.validation.jsonmath import EvaluationError, checked
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
@@ -29,35 +27,17 @@ _LARGEST = 10**308 - 1
 
 @dataclass(frozen=True, slots=True)
 class BadExpression:
-    """The source is not an expression: what is wrong, and where."""
+    """Why the source is not an expression, and where."""
 
     reason: str
-
-
-class Fault(StrEnum):
-    """Why there is no value: a name, member or item was not there; a value was of a kind that nothing can be done
-    with; or it lay in what the value was, such as a divisor of 0 or a text that is no date; or the steps ran out."""
-
-    MISSING = "missing"
-    KIND = "kind"
-    CONTENT = "content"
-    STEPS = "steps"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFailure:
-    """There is no value. ``missing`` is the dotted name that was not there, such as ``turns.usage``."""
+    """There is no value. ``missing`` is the dotted name that does not exist, such as ``turns.usage``."""
 
     reason: str
     missing: str | None = None
-    fault: Fault = Fault.CONTENT
-
-
-@dataclass(slots=True)
-class Purse:
-    """Steps that several evaluations share."""
-
-    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,42 +53,30 @@ class Expression:
     _node: Callable[[Run], Any] = field(repr=False, compare=False)
     _slots: int = field(repr=False, compare=False)
 
-    def evaluate(self, names: Mapping[str, Json], purse: Purse | None = None) -> Json | EvaluationFailure:
+    def evaluate(self, names: Mapping[str, Json]) -> Json | EvaluationFailure:
         """The value for these root names, as plain JSON; a timestamp becomes ISO 8601, a duration seconds with ``s``.
 
-        Raises nothing. One evaluation visits at most ``MAX_STEPS`` nodes and items, and no more than are left in
-        ``purse``, which pays for them.
+        Never raises. One evaluation visits at most ``MAX_STEPS`` nodes and items, and its result has as many at most.
         """
         run = Run(names, [None] * self._slots)
-        if purse is not None:
-            run.left = min(run.left, purse.left)
-        allowed = run.left
         try:
             value = self._node(run)
-            if purse is None:
-                run.left = MAX_STEPS
+            run.left = MAX_STEPS
             return _plain(value, run.spend)
-        except MissingError as error:
-            return EvaluationFailure(_told(error), error.missing, Fault.MISSING)
-        except KindError as error:
-            return EvaluationFailure(_told(error), fault=Fault.KIND)
         except EvaluationError as error:
-            return EvaluationFailure(_told(error))
+            where = f" (in `{error.where}`)" if error.where else ""
+            return EvaluationFailure(error.reason + where, error.missing)
         except ExhaustedError:
-            reason = f"the evaluation takes more than {allowed:,} steps; make the lists shorter"
-            return EvaluationFailure(reason, fault=Fault.STEPS)
+            return EvaluationFailure(f"the evaluation takes more than {MAX_STEPS:,} steps; make the lists shorter")
         except RecursionError:
             return EvaluationFailure("a value is nested too deeply")
         except (ArithmeticError, ValueError) as error:
             # Dates before year 1, integers that no double holds, half a surrogate pair in a pattern's text.
             return EvaluationFailure(f"a value is out of range: {error}")
-        finally:
-            if purse is not None:
-                purse.left -= allowed - max(run.left, 0)
 
 
 def compile_expression(source: str) -> Expression | BadExpression:
-    """Compile CEL. Raises nothing."""
+    """Compiles CEL. Never raises."""
     compiler = Compiler(source)
     try:
         node = compiler.compile()
@@ -117,10 +85,6 @@ def compile_expression(source: str) -> Expression | BadExpression:
     except RecursionError:
         return BadExpression("the expression is nested too deeply")
     return Expression(source, frozenset(compiler.names), node, compiler.slots)
-
-
-def _told(error: EvaluationError) -> str:
-    return f"{error.reason} (in `{error.where}`)" if error.where else error.reason
 
 
 def _plain(value: Any, spend: Callable[[int], None]) -> Json:
@@ -137,7 +101,7 @@ def _plain(value: Any, spend: Callable[[int], None]) -> Json:
                 raise EvaluationError("the value has more than 308 digits")
             return value
         case float():
-            return jsonmath.checked(value)
+            return checked(value)
         case datetime() | timedelta():
             return spelled(value)
         case Mapping():

@@ -1,4 +1,4 @@
-"""What JSON values mean to a rule: numbers by their value alone, equality through every depth, order.
+"""What JSON values mean to a rule: arithmetic, equality and order.
 
 A JSON number has no type: 36, 36.0 and 3.6e1 are one number. So integral operands are computed as integers, exactly,
 and the rest as IEEE doubles, the exact result rounded once. ``true`` is not a number, though Python thinks so.
@@ -29,31 +29,25 @@ _ORDERED: tuple[Any, ...] = (str, bool, datetime, timedelta)
 
 
 class EvaluationError(Exception):
-    """Why an evaluation has no value. It never leaves this room: ``Expression.evaluate`` turns it into a value.
-
-    ``where`` is the piece of the expression, filled in on the way up.
-    """
+    """Why an evaluation has no value. ``Expression.evaluate`` catches it. ``where`` is the failing subexpression."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
         self.where = ""
-
-
-class KindError(EvaluationError):
-    """A value is of a kind that nothing can be done with here, whatever is in it: a string times a number."""
+        self.missing: str | None = None
 
 
 class MissingError(EvaluationError):
-    """A name, a member or an item is not there; ``missing`` is its dotted name, where it hangs on a root name."""
+    """A name, a member or an item does not exist; ``missing`` is its dotted name if that begins with a root name."""
 
     def __init__(self, reason: str, missing: str | None) -> None:
         super().__init__(reason)
         self.missing = missing
 
 
-# The first questions below are asked of every value that a rule touches; the exact type answers them ten times faster
-# than an abstract class does, and nearly always.
+# These are asked of every value that a rule touches. Nearly always the exact type answers, ten times faster than an
+# abstract class does.
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -98,7 +92,7 @@ def whole(value: Any) -> int | None:
 
 
 def checked(value: int | float) -> int | float:
-    """The number, if it is one that can be gone on with."""
+    """The number, if it is finite and within the bound."""
     if isinstance(value, int):
         if value.bit_length() > MAX_INTEGER_BITS:
             raise EvaluationError(f"the result has more than {MAX_INTEGER_BITS:,} bits")
@@ -112,7 +106,7 @@ def _arithmetic(symbol: str, exact: Callable[[Any, Any], Any]) -> Callable[[Any,
         if type(left) is int and type(right) is int:
             return checked(exact(left, right))
         if not (is_number(left) and is_number(right)):
-            raise KindError(f"{symbol} cannot join {kind(left)} and {kind(right)}")
+            raise EvaluationError(f"{symbol} does not apply to {kind(left)} and {kind(right)}")
         a, b = whole(left), whole(right)
         if a is not None and b is not None:
             return checked(exact(a, b))
@@ -162,7 +156,7 @@ def modulo(left: Any, right: Any) -> int:
 
 def negate(value: Any) -> int | float:
     if not is_number(value):
-        raise KindError(f"- takes a number, not {kind(value)}")
+        raise EvaluationError(f"- takes a number, not {kind(value)}")
     return -value
 
 
@@ -171,7 +165,7 @@ def total(values: Iterable[Any]) -> int | float:
     numbers = list(values)
     for value in numbers:
         if not is_number(value):
-            raise KindError(f"sum takes a list of numbers, and one item is {kind(value)}")
+            raise EvaluationError(f"sum takes a list of numbers, and one item is {kind(value)}")
     integers = [whole(number) for number in numbers]
     if None not in integers:
         return checked(sum(filter(None, integers)))
@@ -194,7 +188,7 @@ def rounded(value: Any, digits: Any = 0) -> int | float:
 
 
 def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
-    """JSON equality; values of different types are unequal, never an error. ``spend`` is told of each step."""
+    """JSON equality; values of different types are unequal, never an error. ``spend`` counts the steps."""
     if isinstance(left, str):
         if isinstance(right, str) and len(left) == len(right):
             spend(len(left) // 100)
@@ -225,4 +219,4 @@ def less(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
             if isinstance(left, str):
                 spend(len(left) // 100)
             return bool(left < right)
-    raise KindError(f"{kind(left)} and {kind(right)} have no order")
+    raise EvaluationError(f"{kind(left)} and {kind(right)} have no order")

@@ -15,7 +15,7 @@ from stepladder.schemas.canonical import identity
 from stepladder.validation import jsonmath
 from stepladder.validation.cel.run import Function, Run, unfit
 from stepladder.validation.cel.times import EPOCH, TIME_FUNCTIONS, spelled
-from stepladder.validation.jsonmath import EvaluationError, KindError, is_list, is_number, kind, whole
+from stepladder.validation.jsonmath import EvaluationError, is_list, is_number, kind, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def join(run: Run, left: Any, right: Any) -> Any:
             return left + right
         if isinstance(right, timedelta):
             return left + right
-    raise KindError(f"+ cannot join {kind(left)} and {kind(right)}")
+    raise EvaluationError(f"+ does not apply to {kind(left)} and {kind(right)}")
 
 
 def subtract(_: Run, left: Any, right: Any) -> Any:
@@ -70,7 +70,7 @@ def contained(run: Run, item: Any, container: Any) -> bool:
     if isinstance(container, Mapping):
         return isinstance(item, str) and item in container
     if not is_list(container):
-        raise KindError(f"in takes a list or a map, not {kind(container)}")
+        raise EvaluationError(f"in takes a list or a map, not {kind(container)}")
     run.spend(len(container))
     return any(jsonmath.equal(item, other, run.spend) for other in container)
 

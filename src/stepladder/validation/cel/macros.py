@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stepladder.validation.jsonmath import EvaluationError, KindError, is_list, is_map, kind
+from stepladder.validation.jsonmath import EvaluationError, is_list, is_map, kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ Macro: TypeAlias = Callable[[Node, int, int, list[Node]], Node]
 def _each(run: Run, source: Node, slot: int, weight: int) -> Iterator[Any]:
     items = source(run)
     if not is_list(items) and not is_map(items):
-        raise KindError(f"a macro takes a list or a map, not {kind(items)}")
+        raise EvaluationError(f"a macro takes a list or a map, not {kind(items)}")
     for item in items:
         run.spend(weight)
         run.slots[slot] = item
@@ -32,7 +32,7 @@ def _holds(run: Run, condition: Node) -> bool:
     value = condition(run)
     if value is True or value is False:
         return bool(value)
-    raise KindError(f"the condition of a macro is true or false, not {kind(value)}")
+    raise EvaluationError(f"the condition of a macro is true or false, not {kind(value)}")
 
 
 def _quantified(*, decisive: bool) -> Macro:

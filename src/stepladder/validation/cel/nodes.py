@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from stepladder.validation import jsonmath
 from stepladder.validation.cel.functions import contained, join, subtract
 from stepladder.validation.cel.run import Run
-from stepladder.validation.jsonmath import EvaluationError, KindError, MissingError, is_list, is_map, kind, whole
+from stepladder.validation.jsonmath import EvaluationError, MissingError, is_list, is_map, kind, whole
 
 Node: TypeAlias = Callable[[Run], Any]
 Operator: TypeAlias = Callable[[Run, Any, Any], Any]
@@ -81,7 +81,7 @@ def index(node: Node, position: Node, text: str | None) -> Node:
         label = f"{text or ''}[{at!r:.40}]"
         if is_map(value):
             if not isinstance(at, str):
-                raise KindError(f"a map is indexed by a string, not {kind(at)}")
+                raise EvaluationError(f"a map is indexed by a string, not {kind(at)}")
             if at in value:
                 return value[at]
         elif is_list(value):
@@ -91,7 +91,7 @@ def index(node: Node, position: Node, text: str | None) -> Node:
             if 0 <= number < len(value):
                 return value[number]
         else:
-            raise KindError(f"{kind(value)} cannot be indexed")
+            raise EvaluationError(f"{kind(value)} cannot be indexed")
         raise MissingError(f"there is no {label}", text and label)
 
     return read
@@ -115,7 +115,7 @@ def mapping(pairs: list[tuple[Node, Node]]) -> Node:
 def truth(symbol: str, value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
-    raise KindError(f"{symbol} takes true or false, not {kind(value)}")
+    raise EvaluationError(f"{symbol} takes true or false, not {kind(value)}")
 
 
 def negated(value: Any, *, odd: bool) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stepladder.validation.jsonmath import KindError, kind
+from stepladder.validation.jsonmath import EvaluationError, kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,5 +42,5 @@ class Function:
     most: int
 
 
-def unfit(function: str, wants: str, *values: Any) -> KindError:
-    return KindError(f"{function} takes {wants}, not {' and '.join(kind(value) for value in values)}")
+def unfit(function: str, wants: str, *values: Any) -> EvaluationError:
+    return EvaluationError(f"{function} takes {wants}, not {' and '.join(kind(value) for value in values)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from stepladder.validation.cel.run import Function, Run, unfit
-from stepladder.validation.jsonmath import EvaluationError, KindError, kind, whole
+from stepladder.validation.jsonmath import EvaluationError, kind, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,14 +45,14 @@ def timestamp(_: Run, value: Any) -> datetime:
         return datetime.fromisoformat(f"{clock}.{(fraction or '0')[:6].ljust(6, '0')}{zone}").astimezone(UTC)
     seconds = whole(value)
     if seconds is None:
-        raise _no_text(value)('timestamp takes a time such as "2026-01-31T12:00:00Z"')
+        raise EvaluationError('timestamp takes a time such as "2026-01-31T12:00:00Z"')
     return EPOCH + timedelta(seconds=seconds)
 
 
 def date(_: Run, value: Any) -> datetime:
     """Midnight UTC of a day."""
     if not isinstance(value, str) or not _DATE.fullmatch(value):
-        raise _no_text(value)('date takes a day such as "2026-01-31"')
+        raise EvaluationError('date takes a day such as "2026-01-31"')
     return datetime.fromisoformat(value).replace(tzinfo=UTC)
 
 
@@ -62,15 +62,10 @@ def duration(_: Run, value: Any) -> timedelta:
         return value
     match = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) <= 100 else None
     if match is None:
-        raise _no_text(value)('duration takes a length of time such as "1h30m"')
+        raise EvaluationError('duration takes a length of time such as "1h30m"')
     parts = _DURATION_PART.findall(match[2])
     microseconds = sum(Fraction(f"0{number}") * _MICROSECONDS[unit] for number, unit in parts)
     return timedelta(microseconds=int(microseconds) * (-1 if match[1] == "-" else 1))
-
-
-def _no_text(value: Any) -> type[EvaluationError]:
-    """Another text may do, and another value of another kind never."""
-    return EvaluationError if isinstance(value, str) else KindError
 
 
 def _zone(run: Run, name: Any) -> tzinfo:
