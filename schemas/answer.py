@@ -77,6 +77,9 @@ class Violation:
     reason: str
     source: str = ""
 
+    def as_json(self) -> dict[str, str]:
+        return {"pointer": self.pointer, "reason": self.reason, "source": self.source}
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

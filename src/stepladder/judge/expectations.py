@@ -1,4 +1,4 @@
-"""A verdict as ``stepladder judge`` tells it, and where that differs from what a line expects."""
+"""A verdict as ``stepladder judge`` prints it, and how it differs from what a line expects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stepladder.workflows.load import mistakes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stepladder.schemas.answer import Verdict, Violation
+    from stepladder.schemas.answer import Verdict
     from stepladder.schemas.finding import Finding
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.specimen import Expect
@@ -35,14 +35,14 @@ def told(name: str | int, verdict: Verdict) -> dict[str, Any]:
         "outcome": verdict.outcome.value,
         "cause": verdict.cause,
         "rungs": {rung: state.value for rung, state in asdict(verdict.rungs).items()},
-        "errors": _listed(verdict.errors),
+        "errors": [error.as_json() for error in verdict.errors],
         "output": verdict.output,
-        "observed": _listed(verdict.observed),
+        "observed": [error.as_json() for error in verdict.observed],
     }
 
 
 def read_expect(value: Json) -> Expect | tuple[Finding, ...]:
-    """What a line expects, or what is wrong with how it says so; pointers lead into the line."""
+    """What a line expects, or what is wrong with its ``expect``; pointers are into the line."""
     line = {"expect": value}
     try:
         return Expecting.model_validate(line).expect
@@ -51,7 +51,7 @@ def read_expect(value: Json) -> Expect | tuple[Finding, ...]:
 
 
 def differences(expect: Expect, verdict: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Every field that is expected to be otherwise, in the verdict's order. Numbers compare as JSON's: 36 is 36.0."""
+    """Every field that is not as expected, in the verdict's order. Numbers compare as in JSON: 36 is 36.0."""
     return tuple(_differences(expect, verdict))
 
 
@@ -78,7 +78,3 @@ def _differences(expect: Expect, verdict: Mapping[str, Any]) -> Iterator[Differe
 def _match(expected: Sequence[Mapping[str, Any]], got: Sequence[Mapping[str, Any]]) -> bool:
     pairs = zip(expected, got, strict=False)
     return len(expected) == len(got) and all(one.items() <= other.items() for one, other in pairs)
-
-
-def _listed(violations: Sequence[Violation]) -> list[dict[str, str]]:
-    return [{"pointer": one.pointer, "reason": one.reason, "source": one.source} for one in violations]

@@ -1,10 +1,8 @@
-"""Lines of a file for ``stepladder judge``, read into what the ladder judges. Pure but for what it has compiled."""
+"""Lines of a file for ``stepladder judge``, read into what the ladder judges. Pure, but for a cache of compilations."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ from stepladder.schemas.finding import Finding
 from stepladder.schemas.outcomes import Cause
 from stepladder.schemas.specimen import Specimen
 from stepladder.validation.ladder import Criteria, judge
+from stepladder.validation.parse import Refused, strict_decoder
 from stepladder.validation.schema import compile_schema
 from stepladder.validation.semantic import Rule
 from stepladder.workflows.load import mistakes
@@ -33,9 +32,11 @@ if TYPE_CHECKING:
     from stepladder.validation.schema import BadSchema, Schema
 
 KEPT = 64
-"""Compiled schemas, and as many lists of rules, that a reader keeps for the next lines."""
+"""Compiled schemas, and as many compiled lists of rules, that a reader caches."""
+MAX_DIGITS = 4300
+"""Of an integer in a line."""
 LARGEST_KEPT = 256 * 1024
-"""Characters of a schema or a list of rules that is worth keeping: so memory has a bound, whatever the lines hold."""
+"""Characters of the largest schema or list of rules that is cached, so that memory is bounded."""
 
 EXAMPLE = '{"id": "one", "schema": {"type": "object"}, "response": {"status": 200, "body": "..."}}'
 AS_TEXT = "give the body as a string of its exact bytes"
@@ -43,7 +44,7 @@ AS_TEXT = "give the body as a string of its exact bytes"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer and what it is judged by. ``names`` are what rules read, as of a job."""
+    """One answer and what it is judged by. ``names`` are what rules read, as in a job."""
 
     id: str | int
     arrival: Arrival
@@ -56,10 +57,10 @@ class Case:
 
 
 class Specimens:
-    """Reads lines. Schemas and rules that stand on many lines are compiled once.
+    """Reads lines. Schemas and rules that are on many lines are compiled once.
 
-    What cannot be used comes back as findings, each with a pointer into the line. A schema that is none, and an
-    expression that cannot be used, are no fault of the line: the answer that reaches them falls there, closed.
+    A line that cannot be used comes back as findings, each with a pointer into the line. A bad schema or expression
+    does not make a line unusable: the answer that reaches it fails there.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -68,10 +69,10 @@ class Specimens:
         self._rules = lru_cache(KEPT)(self._compiled)
 
     def read(self, line: bytes) -> Case | tuple[Finding, ...]:
-        """One line, in UTF-8. Raises nothing."""
+        """Reads one line, in UTF-8. Never raises."""
         value: Any = None
         try:
-            value = _DECODER.decode(line.decode("utf-8"))
+            value = strict_decoder(MAX_DIGITS).decode(line.decode("utf-8"))
             specimen = Specimen.model_validate(value)
             rules = self._rules_of(specimen.rules)
             if isinstance(rules, Finding):
@@ -106,7 +107,10 @@ class Specimens:
         for index, spec in enumerate(specs):
             if any(spec.id == rule.id for rule in rules):
                 return Finding(
-                    "rule_twice", f"/rules/{index}/id", f"the rule id `{spec.id}` stands twice", "give each its own"
+                    "rule_twice",
+                    f"/rules/{index}/id",
+                    f"the rule id `{spec.id}` occurs twice",
+                    "give each its own",
                 )
             match compile_rule(spec, self._kit):
                 case BadRule("call", code, message, remedy):
@@ -120,7 +124,7 @@ class Specimens:
 
 @dataclass(frozen=True, slots=True)
 class _Unusable:
-    """In place of an expression that cannot be used: no answer passes it."""
+    """Replaces an expression that cannot be used: no answer passes it."""
 
     why: str
 
@@ -145,7 +149,7 @@ def _arrival(response: Response) -> Arrival:
 
 
 def _bytes(text: str) -> bytes:
-    """The bytes that a text stands for. One that is no UTF-8 stands as U+DC80 to U+DCFF, as Python spells it."""
+    """The bytes of a body given as text. Bytes that are not UTF-8 are U+DC80 to U+DCFF (``surrogateescape``)."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -153,7 +157,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _names(specimen: Specimen) -> dict[str, Json]:
-    """As ``names_of`` gives them for a job: what has not happened is not there."""
+    """As ``names_of`` gives them for a job: without what has not happened."""
     names: dict[str, Json] = {name: getattr(specimen, name) for name in ROOTS}
     if specimen.last_tool is None:
         del names["last_tool"]
@@ -162,47 +166,20 @@ def _names(specimen: Specimen) -> dict[str, Json]:
     return names
 
 
-def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(items)
-    if len(found) != len(items):
-        twice = next(name for name, times in Counter(name for name, _ in items).items() if times > 1)
-        raise _UnusableLineError(f"an object holds the name {json.dumps(twice)} twice")
-    return found
-
-
-def _constant(word: str) -> Any:
-    raise _UnusableLineError(f"{word} is no number in JSON")
-
-
-def _fraction(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise _UnusableLineError(f"the number {digits[:40]} is too large to be kept")
-    return number
-
-
-class _UnusableLineError(ValueError):
-    """JSON that cannot be kept as it stands."""
-
-
-# A line is the author's file, not the model's answer: half a character may well be what it is about.
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_fraction)
-
-
 def _unreadable(error: ValueError | RecursionError) -> Finding:
     match error:
         case UnicodeDecodeError(start=start):
-            return Finding("not_text", "", f"this is no UTF-8 text: byte {start + 1}", "save the file as UTF-8")
+            return Finding("not_text", "", f"this is not UTF-8 text: byte {start + 1}", "save the file as UTF-8")
         case json.JSONDecodeError(msg=msg, pos=pos):
-            return Finding("not_json", "", f"this is no JSON: {msg} (character {pos + 1})", f"write {EXAMPLE}")
-        case _UnusableLineError():
-            return Finding("not_json", "", str(error), f"write each name once and plain numbers, or {AS_TEXT}")
+            return Finding("not_json", "", f"this is not JSON: {msg} (character {pos + 1})", f"write {EXAMPLE}")
+        case Refused():
+            return Finding("not_json", "", error.reason, f"fix it, or {AS_TEXT}")
         case RecursionError():
-            return Finding("too_deep", "", "this nests too deep", AS_TEXT)
+            return Finding("too_deep", "", "this is nested too deep", AS_TEXT)
         case _:
             return Finding("not_json", "", "a number has too many digits to be kept", AS_TEXT)
 
 
 def _not_a_map(value: Json) -> Finding:
-    kind = "a list" if isinstance(value, list) else "no object"
+    kind = "a list" if isinstance(value, list) else "not an object"
     return Finding("not_a_map", "", f"this is JSON, and {kind}", f"write one object a line: {EXAMPLE}")

@@ -1,6 +1,6 @@
-"""Why a text is not one JSON document: the cause that helps most, and where.
+"""Why a text is not one JSON document: the most helpful cause, and where.
 
-A diagnosis names what is wrong. It never says what the model may have meant, and nothing is mended by it.
+A diagnosis names what is wrong. It does not guess what the model may have meant, and repairs nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FENCE = re.compile(r"```|~~~")
 _QUOTES = "'‘’‚‛“”„‟′″＂＇«»‹›「」『』`´"
 _WIDE = "：，｛｝［］"
 _FOREIGN = _QUOTES + _WIDE
-# A foreign quote where a text ends: before what may follow a text in JSON.
+# A foreign quote at the end of a string: before what may follow a string in JSON.
 _FOREIGN_CLOSE = re.compile(rf"[{_QUOTES[1:]}＂][ \t\r\n]*[:：,，\]}}]")
 _DOCUMENT = re.compile(rf"[{{\[][ \t\r\n]*(?:[\"{_QUOTES}{{}}\[\]]|-?[0-9]|true\b|false\b|null\b)")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
@@ -42,7 +42,7 @@ _OPENERS = ("{", "[", '"')
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong, in a sentence that a model can act on, and at which character."""
+    """What is wrong, in terms that a model can act on, and at which character."""
 
     cause: Cause
     reason: str
@@ -77,12 +77,12 @@ class _Failure:
 def diagnose(text: str, at: int, end: int | None) -> Diagnosis:
     """The first cause of ``PRECEDENCE`` that explains the failure.
 
-    ``at`` is the character at which a JSON decoder gave up. Where a whole document stands first and something behind
-    it, ``end`` is where the document ends and ``at`` where the rest begins.
+    ``at`` is the character at which a JSON decoder gave up. If something follows a complete document, ``end`` is where
+    the document ends and ``at`` where the rest begins.
     """
     failure = _Failure(text, at, end)
-    for cause, reason, look in PRECEDENCE:
-        if (offset := look(failure)) is not None:
+    for cause, reason, find in PRECEDENCE:
+        if (offset := find(failure)) is not None:
             return Diagnosis(cause, reason(failure, offset) if callable(reason) else reason, offset)
     return Diagnosis(Cause.SYNTAX, _syntax(failure), at)
 
@@ -96,7 +96,7 @@ def _markdown_fence(failure: _Failure) -> int | None:
 
 
 def _around(failure: _Failure, pattern: re.Pattern[str]) -> int | None:
-    """Where ``pattern`` stands outside the document: behind its end, or before its first brace."""
+    """Where ``pattern`` occurs outside the document: after its end, or before its first brace."""
     if failure.end is not None:
         found = pattern.search(failure.text, failure.end)
     elif failure.first in _OPENERS:
@@ -116,7 +116,7 @@ def _quotes(failure: _Failure) -> int | None:
 
 
 def _swallowed(failure: _Failure) -> int | None:
-    """A text opened with " and closed with another sign swallows what follows: look from where it began."""
+    """A string opened with " and closed with another quote swallows what follows: search from its beginning."""
     text, at = failure.text, failure.at
     before = text[:at].rstrip()
     if failure.here == '"' and _STRING.match(text, at) is None:
@@ -203,7 +203,7 @@ PRECEDENCE: tuple[tuple[Cause, str | Callable[[_Failure, int], str], Callable[[_
     ),
     (Cause.PROSE_AFTER, _behind, _prose_after),
 )
-"""Several may hold at once; the first that does is the cause, and ``syntax`` is what is left. What wraps the whole
+"""Several may apply at once; the first that does is the cause, and ``syntax`` is the rest. What wraps the whole
 document comes first, since it explains everything inside it."""
 
 

@@ -1,8 +1,8 @@
 """The second rung: is the completion exactly one JSON document (RFC 8259)?
 
 Nothing is ever repaired. The standard library's decoder is the authority; what it is too lenient about (NaN, 1e400,
-a name that stands twice, half a character, integers of any length, depth) is refused here. A faster reader goes first
-and is believed only where the two cannot differ, which is nearly everywhere; it never refuses anything.
+duplicate names, unpaired surrogates, integers of any length, depth) is refused here. A faster reader goes first, and
+its result counts only if the two cannot differ, which is nearly always; it never refuses anything.
 """
 
 from __future__ import annotations
@@ -60,22 +60,32 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class NotJson:
-    """No JSON document: why, in a sentence that a model can act on, and at which character (bytes for bad UTF-8)."""
+    """Not a JSON document: why, in terms that a model can act on, and at which character (byte for bad UTF-8)."""
 
     cause: Cause
     reason: str
     offset: int
 
 
-class _Refused(Exception):  # noqa: N818 - not an error: the way out of the decoder's hooks, caught below
+_REASONS = {
+    Cause.DUPLICATE_KEY: "an object must not have the same name twice; {} occurs twice",
+    Cause.NON_FINITE_NUMBER: "a number must be finite; {} is not JSON",
+    Cause.NUMBER_TOO_LARGE: "a number must not be that large; {} cannot be stored",
+}
+
+
+class Refused(ValueError):  # noqa: N818 -- what a decoder's hooks raise; ``cause`` is the reason, not an error of ours
+    """A strict decoder refuses JSON that cannot be kept as it is. ``subject`` is the name or the number, shortened."""
+
     def __init__(self, cause: Cause, subject: str) -> None:
         super().__init__(cause, subject)
         self.cause = cause
         self.subject = subject
+        self.reason = _REASONS[cause].format(subject)
 
 
 def parse(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Parsed | NotJson:
-    """Read ``content`` as one JSON document in UTF-8, with white space around it at most. Never raises."""
+    """Reads ``content`` as one JSON document in UTF-8, with at most white space around it. Never raises."""
     if len(content) > limits.max_bytes:
         reason = f"the answer must be at most {limits.max_bytes} bytes long, and has {len(content)}"
         return NotJson(Cause.TOO_LARGE, reason, limits.max_bytes)
@@ -83,10 +93,10 @@ def parse(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Parsed | NotJson:
 
 
 def _quickly(content: bytes, limits: Limits) -> Parsed | None:
-    """The document, where it is one beyond doubt. None says nothing: the careful reader decides, and finds the cause.
+    """The document, if it certainly is one. None decides nothing: the careful reader does, and finds the cause.
 
-    ``jiter`` takes JSON alone, no name twice and no half character. What it takes beyond the bounds (1e400, an integer
-    of any length, another depth) cannot come from a text without an exponent, a long run of digits or many brackets.
+    ``jiter`` accepts JSON only, without duplicate names or unpaired surrogates. What it accepts beyond the bounds
+    (1e400, long integers, depth) needs an exponent, a long run of digits or many brackets in the text.
     """
     shape = content.translate(_SHAPES)
     longest = min(limits.max_integer_digits, MAX_INTEGER_DIGITS)
@@ -113,11 +123,11 @@ def _carefully(content: bytes, limits: Limits) -> Parsed | NotJson:
 def _decode(text: str, limits: Limits) -> Parsed | NotJson:
     start = _skip_space(text, 0)
     try:
-        value, end = _decoder(limits.max_integer_digits).raw_decode(text, start)
+        value, end = strict_decoder(limits.max_integer_digits).raw_decode(text, start)
     except json.JSONDecodeError as error:
         return NotJson(*diagnose(text, error.pos, None))
-    except _Refused as refused:
-        return NotJson(refused.cause, _REASONS[refused.cause].format(refused.subject), _find(text, refused))
+    except Refused as refused:
+        return NotJson(refused.cause, refused.reason, _find(text, refused))
     if (rest := _skip_space(text, end)) != len(text):
         return NotJson(*diagnose(text, rest, end))
     if (half := _lone_surrogate(text)) is not None:
@@ -126,37 +136,32 @@ def _decode(text: str, limits: Limits) -> Parsed | NotJson:
     return Parsed(value)
 
 
-_REASONS = {
-    Cause.DUPLICATE_KEY: "an object must not have the same name twice; {} occurs twice",
-    Cause.NON_FINITE_NUMBER: "a number must be finite; {} is not JSON",
-    Cause.NUMBER_TOO_LARGE: "a number must not be that large; {} cannot be stored",
-}
-
-
 def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(items)
     if len(found) != len(items):
         twice = next(name for name, times in Counter(name for name, _ in items).items() if times > 1)
-        raise _Refused(Cause.DUPLICATE_KEY, _shown(json.dumps(twice, ensure_ascii=False)))
+        raise Refused(Cause.DUPLICATE_KEY, _shown(json.dumps(twice, ensure_ascii=False)))
     return found
 
 
 def _constant(word: str) -> Any:
-    raise _Refused(Cause.NON_FINITE_NUMBER, word)
+    raise Refused(Cause.NON_FINITE_NUMBER, word)
 
 
 def _fraction(digits: str) -> float:
     number = float(digits)
     if number in _INFINITE:
-        raise _Refused(Cause.NUMBER_TOO_LARGE, _shown(digits))
+        raise Refused(Cause.NUMBER_TOO_LARGE, _shown(digits))
     return number
 
 
 @cache
-def _decoder(max_digits: int) -> json.JSONDecoder:
+def strict_decoder(max_digits: int = MAX_INTEGER_DIGITS) -> json.JSONDecoder:
+    """Raises ``Refused`` for duplicate names and for numbers that are not finite or too large."""
+
     def integer(digits: str) -> int:
         if len(digits) > max_digits and len(digits.lstrip("-")) > max_digits:
-            raise _Refused(Cause.NUMBER_TOO_LARGE, _shown(digits))
+            raise Refused(Cause.NUMBER_TOO_LARGE, _shown(digits))
         return int(digits)
 
     return json.JSONDecoder(
@@ -165,10 +170,10 @@ def _decoder(max_digits: int) -> json.JSONDecoder:
 
 
 def _too_deep(text: str, max_depth: int) -> int | None:
-    """Where the nesting first passes the bound. Linear, and skipped where there are too few brackets to matter.
+    """Where the nesting first exceeds the bound. Linear, and skipped if there are too few brackets to matter.
 
     Brackets inside strings do not count. As far as the text is JSON this agrees with the decoder about what a
-    string is, and beyond that point the decoder does not read.
+    string is, and the decoder does not read beyond that point.
     """
     if text.count("[") + text.count("{") <= max_depth or not text.startswith(("[", "{"), _skip_space(text, 0)):
         return None
@@ -179,7 +184,7 @@ def _too_deep(text: str, max_depth: int) -> int | None:
 
 
 def tokens(text: str) -> Iterator[tuple[int, str, int]]:
-    """Each token with its start and the depth that it stands at, an opening bracket counting as inside."""
+    """Each token with its start and its depth, brackets counting as inside what they enclose."""
     depth = 0
     for match in _TOKEN.finditer(text):
         token = match.group()
@@ -190,8 +195,8 @@ def tokens(text: str) -> Iterator[tuple[int, str, int]]:
             depth -= 1
 
 
-def _find(text: str, refused: _Refused) -> int:
-    """The decoder's hooks do not know where they stand; this finds the token that they refused."""
+def _find(text: str, refused: Refused) -> int:
+    """The position of the token that the decoder's hooks refused, which they do not know."""
     if refused.cause is not Cause.DUPLICATE_KEY:
         return next((start for start, token, _ in tokens(text) if _shown(token) == refused.subject), 0)
     names: list[set[str]] = []
@@ -212,7 +217,7 @@ def _find(text: str, refused: _Refused) -> int:
 
 
 def _lone_surrogate(text: str) -> int | None:
-    """Where an escape spells half a character. ``text`` is a JSON document, so that escapes stand in strings alone."""
+    """The position of an unpaired surrogate escape. ``text`` is a JSON document, so escapes are in strings only."""
     if "\\u" not in text or _SURROGATE_ESCAPE.search(text) is None:
         return None
     high: tuple[int, int] | None = None
