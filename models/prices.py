@@ -1,4 +1,4 @@
-"""The prices that hold, and those that held: written when a process starts, read where a cost is asked for."""
+"""Current and past prices: written when a process starts, read for every cost."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ if TYPE_CHECKING:
 
 
 async def keep_prices(database: Database, prices: Prices) -> bool:
-    """Writes the prices where they are others than those that hold, and then gives True.
+    """Writes the prices that differ from the current ones. True if there were any.
 
-    From now on: what was asked before costs what it did. Only the first prices of all hold for the past as well, of
-    which nothing else is known. A model that is not named any more has no price of its own. Raises
-    ``UnreachableError`` when the database breaks.
+    They apply from now on; earlier attempts keep their cost. Only the very first prices apply to the past as well. A
+    model that is no longer named has no price of its own. Raises ``UnreachableError`` when the database breaks.
     """
     new = [
         {"model": model, "prompt": str(price.prompt), "completion": str(price.completion), "currency": prices.currency}
         for model, price in prices.models.items()
     ]
     async with database.connection() as connection, connection.transaction():
-        await connection.execute("LOCK TABLE prices IN SHARE ROW EXCLUSIVE MODE")  # of several that start at once
+        await connection.execute("LOCK TABLE prices IN SHARE ROW EXCLUSIVE MODE")  # several processes may start at once
         cursor = await connection.execute(_MOMENT)
         at = await cursor.fetchone()
         parameters = {"new": json_text(new)} | (at or {})
@@ -41,7 +40,7 @@ _SAME = """
     AND prices.completion = new.completion AND prices.currency = new.currency
 """
 
-# now() would be from before the lock, and so perhaps from before another's prices.
+# now() is from before the lock, and could be before another process's prices.
 _MOMENT = """
 SELECT clock_timestamp() AS at, NOT EXISTS (SELECT FROM prices) AS first
 """

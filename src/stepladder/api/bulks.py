@@ -1,4 +1,4 @@
-"""Routes: many replays at once, by a filter."""
+"""Routes: many replays at once, of the jobs that match a filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes: a job's answers judged again, and new jobs that go on from an earlier one."""
+"""Routes: a job's answers judged again, and new jobs that continue from an earlier one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ Path = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class ReplayOrder(BaseModel):
-    """What is to be done again.
+    """How to replay a job.
 
-    `revalidate` judges the stored answers, by the same document or a changed one, and writes nothing. `resume` goes on
-    where a failed or cancelled job stopped. `fork` goes on from any turn, or begins anew, by a changed document.
+    `revalidate` judges the stored answers, by the same document or a changed one, and writes nothing. `resume`
+    continues where a failed or cancelled job stopped. `fork` continues from any turn, or starts anew, by a changed
+    document.
     """
 
     model_config = ConfigDict(
@@ -48,15 +49,18 @@ class ReplayOrder(BaseModel):
 
     mode: Literal["revalidate", "resume", "fork"]
     from_turn: int | None = Field(
-        None, ge=1, le=2**31 - 1, description="asked again, with all before it taken over; else where the job failed"
+        None,
+        ge=1,
+        le=2**31 - 1,
+        description="the turn to ask again, carrying over all before it",
     )
     changes: dict[Path, Any] = Field(
         default_factory=dict,
         alias="set",
         max_length=MOST_CHANGES,
-        description="values by dotted paths into the document, null takes one out; `version` names another version",
+        description="values by dotted paths into the document, null removes one; `version` names another version",
     )
-    input: Any = Field(None, description="of the new job, in place of the old one's; from the beginning alone")
+    input: Any = Field(None, description="of the new job, in place of the old one's; only from the beginning")
 
     @model_validator(mode="after")
     def _whole(self) -> ReplayOrder:
@@ -82,7 +86,7 @@ class ReplayOrder(BaseModel):
 async def replay_job(
     request: Request, job_id: UUID, services: ServicesDep, principal: Writer, idempotency_key: Key = None
 ) -> JsonAnswer:
-    """Judge a job's answers again, or go on from one of its turns as a new job."""
+    """Judge a job's answers again, or continue from one of its turns as a new job."""
     wanted = shaped(ReplayOrder, await read_json(request)).wanted()
     if wanted.mode is Mode.REVALIDATE:
         return await _revalidated(services, job_id, wanted)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["retention"])
 
 CHANGED = {
-    202: answered(Job, "Noted; the job as it stands"),
+    202: answered(Job, "Done; the job as of now"),
     200: answered(Job, "It was so already"),
     **problems(404),
 }

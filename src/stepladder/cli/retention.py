@@ -1,4 +1,4 @@
-"""``stepladder retain``, ``hold`` and ``release``: what goes with age, and what does not."""
+"""``stepladder retain``, ``hold`` and ``release``: what is removed with age, and which jobs are exempt."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from stepladder.schemas.responses import Job
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
-AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then, as JSON")]
+AsJson = Annotated[bool, typer.Option("--json", help="print the job as JSON")]
 
 
 def hold(job: JobId, as_json: AsJson = False) -> None:
-    """Keep a job's raw answers and its history, however old they get."""
+    """Exempt a job's raw answers and its history from retention."""
     from stepladder.cli.session import PRINCIPAL
     from stepladder.models import retention
 
@@ -39,7 +39,7 @@ def hold(job: JobId, as_json: AsJson = False) -> None:
 
 
 def release(job: JobId, as_json: AsJson = False) -> None:
-    """Let a job's raw answers and its history go with age again."""
+    """Let retention remove a job's raw answers and its history again."""
     from stepladder.models import retention
 
     def ask(session: Session, job_id: UUID) -> Awaitable[Receipt]:
@@ -63,24 +63,24 @@ def _change(job: str, ask: Callable[[Session, UUID], Awaitable[Receipt]], done: 
     if as_json:
         print_json(now)
         return
-    console().print(f"job {now.id} {done if receipt is Receipt.ACCEPTED else 'was so already'}")
+    console().print(f"job {now.id} {done if receipt is Receipt.ACCEPTED else 'was already so'}")
     print_retention(console(), now)
 
 
 def retain(
     raw_days: Annotated[
-        float | None, typer.Option("--raw-days", min=0, help="after a job's end, until its raw answers go")
+        float | None, typer.Option("--raw-days", min=0, help="how long to keep raw answers after a job's end")
     ] = None,
     events_days: Annotated[
-        float | None, typer.Option("--events-days", min=0, help="after a job's end, until its history goes")
+        float | None, typer.Option("--events-days", min=0, help="how long to keep the history after a job's end")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would go")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would be removed")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask for confirmation")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
 ) -> None:
-    """Take away what is older than the settings say, now. Verdicts, outputs and jobs that are held stay.
+    """Remove now what is older than the settings say. Verdicts, outputs and held jobs stay.
 
-    Workers do it by themselves where STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS is set.
+    Workers do the same continuously if STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS is set.
     """
     from stepladder.cli.session import in_session
     from stepladder.models.retention import Ages
@@ -88,16 +88,16 @@ def retain(
     settings = load_settings(keep_raw_days=raw_days, keep_events_days=events_days)
     ages = Ages.of_days(settings.keep_raw_days, settings.keep_events_days)
     if ages.endless:
-        remedy = "say --raw-days N or --events-days N, or set STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS"
-        raise BadInputError("everything is kept for ever, so that nothing is to go", remedy=remedy)
-    if not dry_run and not yes and not (sys.stdin.isatty() and typer.confirm("take it away for good?", err=True)):
-        raise BadInputError("nothing was done", remedy="say --yes, or look first with --dry-run")
+        remedy = "write --raw-days N or --events-days N, or set STEPLADDER_KEEP_RAW_DAYS or STEPLADDER_KEEP_EVENTS_DAYS"
+        raise BadInputError("everything is kept forever", remedy=remedy)
+    if not dry_run and not yes and not (sys.stdin.isatty() and typer.confirm("remove it for good?", err=True)):
+        raise BadInputError("nothing was done", remedy="confirm with --yes, or look first with --dry-run")
     removed = in_session(settings, lambda session: _retain(session, ages, dry_run=dry_run))
     if as_json:
         names = ("raw_jobs", "attempts", "event_jobs", "events")
         print_json({"dry_run": dry_run} | {name: getattr(removed, name) for name in names})
         return
-    verb = "would go" if dry_run else "went"
+    verb = "would be removed" if dry_run else "removed"
     if ages.raw is not None:
         console().print(f"raw answers of {removed.attempts:,} attempts in {removed.raw_jobs:,} jobs {verb}")
     if ages.events is not None:

@@ -1,4 +1,4 @@
-"""The page of two jobs beside each other."""
+"""The page that compares two jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN_CHANGES = 50  # of one value
 
 
 async def show_diff(request: Request) -> Response:
-    """In what the other job came out otherwise, visit by visit."""
+    """What changed in the other job, visit by visit."""
     parts = desk_of(request).parts
     job, other = await job_of(request), await _other(request)
     found = await parts.reads.diff(job, other)

@@ -38,7 +38,7 @@ async def replay(api: Api, job: str, body: Any, **headers: str) -> Any:
     return await api.client.post(f"/v1/jobs/{job}/replays", json=body, headers=headers)
 
 
-async def test_a_job_judged_again_by_the_same_document_comes_out_as_it_was(bill: Api) -> None:
+async def test_the_same_document_gives_the_same_verdicts(bill: Api) -> None:
     job = await failed(bill)
     before = await bill.counts()
     answer = await replay(bill, job, {"mode": "revalidate"})
@@ -54,7 +54,7 @@ async def test_a_job_judged_again_by_the_same_document_comes_out_as_it_was(bill:
     assert await bill.counts() == before
 
 
-async def test_judged_by_a_changed_rule_the_answers_that_would_pass_are_told(bill: Api) -> None:
+async def test_a_changed_rule_shows_which_answers_would_pass(bill: Api) -> None:
     job = await failed(bill)
     body = {"mode": "revalidate", "set": {"states.sum.rules.0.check": "output.total == 34"}}
     found = (await replay(bill, job, body)).json()
@@ -76,7 +76,7 @@ async def test_a_resume_is_a_new_job_that_points_to_the_old_one(bill: Api) -> No
     assert (await bill.job(old))["replays"] == [new["id"]]
 
 
-async def test_a_fork_runs_by_the_changed_document_and_its_signals_are_checked_by_it(bill: Api) -> None:
+async def test_a_fork_and_its_signals_follow_the_changed_document(bill: Api) -> None:
     old = await failed(bill)
     changes = {
         "states.sum.rules.0.check": "output.total == 35",
@@ -95,7 +95,7 @@ async def test_a_fork_runs_by_the_changed_document_and_its_signals_are_checked_b
     assert len((await bill.client.get("/v1/workflows")).json()["workflows"]) == 1
 
 
-async def test_the_same_key_and_body_give_the_same_job_and_another_body_is_refused(bill: Api) -> None:
+async def test_a_key_stands_for_one_body_and_job(bill: Api) -> None:
     old = await failed(bill)
     key = {"Idempotency-Key": "once"}
     answers = await asyncio.gather(*(replay(bill, old, {"mode": "resume"}, **key) for _ in range(4)))
@@ -120,7 +120,7 @@ async def test_the_same_key_and_body_give_the_same_job_and_another_body_is_refus
         ({"mode": "fork", "surprise": 1}, 422, "/surprise", ""),
     ],
 )
-async def test_a_replay_that_cannot_be_says_where_and_stores_nothing(
+async def test_an_invalid_replay_names_the_place_and_stores_nothing(
     bill: Api, body: Any, status: int, pointer: str, words: str
 ) -> None:
     job = await failed(bill)
@@ -131,7 +131,7 @@ async def test_a_replay_that_cannot_be_says_where_and_stores_nothing(
     assert await bill.counts() == before
 
 
-async def test_a_job_that_lives_or_succeeded_cannot_be_resumed(bill: Api) -> None:
+async def test_a_live_or_succeeded_job_cannot_be_resumed(bill: Api) -> None:
     job = (await bill.submit())["id"]
     assert "cancel it first" in problem(await replay(bill, job, {"mode": "resume"}), 409)["remedy"]
     async with bill.worker(RIGHT) as driver:
@@ -143,7 +143,7 @@ async def test_a_job_that_lives_or_succeeded_cannot_be_resumed(bill: Api) -> Non
     assert "fork" in found["remedy"]
 
 
-async def test_of_a_job_that_is_not_there_nothing_is_replayed(bill: Api) -> None:
+async def test_an_unknown_job_is_not_found(bill: Api) -> None:
     nobody = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"
     for mode in ("revalidate", "resume", "fork"):
         problem(await replay(bill, nobody, {"mode": mode}), 404)
@@ -166,7 +166,7 @@ async def work(api: Api, *answers: Any) -> None:
                 await driver.drive(job)
 
 
-async def test_a_dry_run_counts_jobs_turns_and_tokens_and_does_nothing(bill: Api) -> None:
+async def test_a_dry_run_only_counts(bill: Api) -> None:
     jobs = [await failed(bill) for _ in range(2)]
     await bill.submit()
     before = await bill.counts()
@@ -179,7 +179,7 @@ async def test_a_dry_run_counts_jobs_turns_and_tokens_and_does_nothing(bill: Api
     assert await bill.counts() == before
 
 
-async def test_an_order_is_handed_out_a_few_at_a_time_and_each_job_once(bill: Api) -> None:
+async def test_an_order_replays_each_job_once_a_few_at_a_time(bill: Api) -> None:
     old = [await failed(bill) for _ in range(5)]
     answer = await order(bill, concurrency=2)
     assert answer.status_code == 202
@@ -201,7 +201,7 @@ async def test_an_order_is_handed_out_a_few_at_a_time_and_each_job_once(bill: Ap
     assert await hand_out(bill.store, replays) == []
 
 
-async def test_what_a_lost_worker_had_handed_out_is_not_handed_out_again(bill: Api) -> None:
+async def test_a_replay_that_a_lost_worker_wrote_is_not_written_again(bill: Api) -> None:
     for _ in range(2):
         await failed(bill)
     bulk = (await order(bill)).json()["id"]
@@ -211,7 +211,7 @@ async def test_what_a_lost_worker_had_handed_out_is_not_handed_out_again(bill: A
     assert len(await bill.rows("SELECT id FROM jobs WHERE bulk = %s", bulk)) == 2
 
 
-async def test_a_stopped_order_begins_no_more(bill: Api) -> None:
+async def test_a_stopped_order_starts_no_more_replays(bill: Api) -> None:
     for _ in range(3):
         await failed(bill)
     where = (await order(bill, concurrency=1)).headers["location"]
@@ -225,7 +225,7 @@ async def test_a_stopped_order_begins_no_more(bill: Api) -> None:
     assert (await bill.client.get(where)).json()["state"] == "stopped"
 
 
-async def test_replays_are_no_jobs_to_replay(bill: Api) -> None:
+async def test_an_order_does_not_replay_its_own_replays(bill: Api) -> None:
     """They fail again, and fit the filter as well as the old ones."""
     await failed(bill)
     await order(bill)
@@ -262,7 +262,7 @@ async def test_a_filter_is_judged_again_in_one_request(bill: Api) -> None:
         ({"concurrency": 0}, "/concurrency"),
     ],
 )
-async def test_an_order_that_cannot_be_says_where(bill: Api, body: Any, pointer: str) -> None:
+async def test_an_invalid_order_names_the_place(bill: Api, body: Any, pointer: str) -> None:
     found = problem(await order(bill, **body), 422)
     assert found["errors"][0]["pointer"] == pointer
     nobody = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"

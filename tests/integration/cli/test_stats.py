@@ -42,7 +42,7 @@ def spent(shell: Shell) -> Iterator[str]:
     assert shell.run("run", "long.yaml", STEPLADDER_PRICES="{}").code == 0  # no price for the tests of others
 
 
-def test_the_page_fits_and_says_what_a_usable_output_took(shell: Shell, spent: str) -> None:
+def test_the_page_fits_100_columns_and_shows_the_figures(shell: Shell, spent: str) -> None:
     done = shell.run("stats", "--workflow", spent)
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= 100 for line in done.out.splitlines()), done.out
@@ -70,7 +70,7 @@ def test_the_json_adds_up(shell: Shell, spent: str) -> None:
     assert done.json["since"].endswith("Z")
 
 
-def test_nothing_to_say_is_said_on_the_side(shell: Shell) -> None:
+def test_without_figures_a_hint_goes_to_standard_error(shell: Shell) -> None:
     done = shell.run("stats", "--since", "0s", "--workflow", "nobody's")
     assert (done.code, done.out) == (0, "")
     assert "look further back" in done.err
@@ -78,19 +78,19 @@ def test_nothing_to_say_is_said_on_the_side(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterday", "24"])
-def test_a_time_that_is_none_is_told_with_the_right_ones(shell: Shell, since: str) -> None:
+def test_a_bad_time_is_refused_with_examples(shell: Shell, since: str) -> None:
     done = shell.run("stats", "--since", since)
     assert (done.code, done.out) == (2, "")
     assert "--since 24h" in done.err
 
 
-def test_prices_that_cannot_be_read_stop_a_command_before_it_does_anything(shell: Shell) -> None:
+def test_bad_prices_stop_a_command_before_it_starts(shell: Shell) -> None:
     done = shell.run("run", "bill.yaml", "--input", '{"team": "x"}', STEPLADDER_PRICES='{"m": {"prompt": 1}}')
     assert (done.code, done.out) == (2, "")
     assert "STEPLADDER_PRICES cannot be used: /m in it lacks the price of completion" in done.err
 
 
-def test_the_api_takes_prices_up_when_it_starts_and_a_process_that_is_told_none_leaves_them(shell: Shell) -> None:
+def test_the_api_writes_prices_and_processes_without_any_keep_them(shell: Shell) -> None:
     prices = '{"a-model-that-nobody-asks-for": {"prompt": 0.15, "completion": 0.6}}'
 
     def held() -> list[tuple[float, float]]:

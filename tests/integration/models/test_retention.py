@@ -44,7 +44,7 @@ async def ended(bench: Bench, days_ago: float = 0) -> Job:
     return job
 
 
-async def test_old_bytes_and_history_go_and_everything_else_stays(bench: Bench, database: Database) -> None:
+async def test_old_bytes_and_history_are_removed_and_nothing_else(bench: Bench, database: Database) -> None:
     old, new, live = await ended(bench, 31), await ended(bench, 29), await bench.submit()
     before = await bench.dump()
     reads = Reads(database)
@@ -81,7 +81,7 @@ async def test_old_bytes_and_history_go_and_everything_else_stays(bench: Bench, 
     assert (await reads.raw(attempt.id), attempt.content_bytes) == (b"raw", RIGHT.completion.content)
 
 
-async def test_each_has_its_own_age_and_none_is_for_ever(bench: Bench, database: Database) -> None:
+async def test_each_kind_has_its_own_age_and_none_keeps_forever(bench: Bench, database: Database) -> None:
     await ended(bench, 10)
     assert await retain(database, Ages()) == Removed()
     assert await retain(database, Ages.of_days(None, 5)) == Removed(event_jobs=1, events=2)
@@ -89,7 +89,7 @@ async def test_each_has_its_own_age_and_none_is_for_ever(bench: Bench, database:
     assert await retain(database, Ages.of_days(0, None)) == Removed(raw_jobs=1, attempts=1)
 
 
-async def test_a_job_that_is_held_keeps_everything_until_it_is_released(bench: Bench, database: Database) -> None:
+async def test_a_held_job_keeps_everything_until_its_release(bench: Bench, database: Database) -> None:
     job = await ended(bench, 10)
     assert await hold(database, job.id, "ann\0") is Receipt.ACCEPTED
     assert await hold(database, job.id, "bob") is Receipt.DUPLICATE
@@ -103,7 +103,7 @@ async def test_a_job_that_is_held_keeps_everything_until_it_is_released(bench: B
     assert (await retain(database, AT_ONCE)).attempts == 1
 
 
-async def test_a_row_that_somebody_has_locked_is_left_for_the_next_time(bench: Bench, database: Database) -> None:
+async def test_a_locked_row_is_skipped(bench: Bench, database: Database) -> None:
     job = await ended(bench)
     async with await bench.connect() as connection, connection.transaction():
         await connection.execute("SELECT FROM jobs WHERE id = %s FOR NO KEY UPDATE", (job.id,))
@@ -111,9 +111,7 @@ async def test_a_row_that_somebody_has_locked_is_left_for_the_next_time(bench: B
     assert (await retain(database, AT_ONCE)).raw_jobs == 1
 
 
-async def test_more_than_a_batch_goes_in_several_and_two_at_once_take_each_once(
-    bench: Bench, database: Database
-) -> None:
+async def test_two_processes_remove_several_batches_once(bench: Bench, database: Database) -> None:
     first = await ended(bench)
     async with await bench.connect() as connection:
         await connection.execute(
@@ -138,7 +136,7 @@ async def test_more_than_a_batch_goes_in_several_and_two_at_once_take_each_once(
         "prompt_tokens = 0, raw = NULL, content = NULL",
     ],
 )
-async def test_a_verdict_cannot_be_changed_even_in_retentions_name(bench: Bench, change: str) -> None:
+async def test_retention_cannot_change_a_verdict(bench: Bench, change: str) -> None:
     await ended(bench)
     async with await bench.connect() as connection:
         for word in ("on", "off"):
@@ -149,16 +147,14 @@ async def test_a_verdict_cannot_be_changed_even_in_retentions_name(bench: Bench,
             await connection.execute("UPDATE attempts SET raw = NULL, content = NULL")
 
 
-async def test_an_answer_that_is_gone_is_told_as_such_when_it_is_to_be_judged_again(
-    bench: Bench, database: Database
-) -> None:
+async def test_a_removed_answer_is_reported_as_gone(bench: Bench, database: Database) -> None:
     job = await ended(bench)
     await retain(database, AT_ONCE)
     [memory] = await memories(database, [job.id], answers=True)
     assert [(answer.arrival, answer.why) for answer in memory.answers] == [(None, Unjudged.GONE)]
 
 
-async def test_a_worker_takes_away_what_is_old_and_goes_on(bench: Bench, database: Database) -> None:
+async def test_a_worker_removes_what_is_old(bench: Bench, database: Database) -> None:
     first = await ended(bench)
     working = asyncio.create_task(repeat(lambda: remove_old(database, AT_ONCE), 0.01, "retention"))
 

@@ -25,9 +25,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_prices_are_exact_and_the_environment_wins_over_the_file_as_a_whole(
-    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prices_are_exact_and_the_environment_wins(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().prices is None
     text = '[prices]\ncurrency = "USD"\n"*" = {prompt = 0.1, completion = 2}\n'
     (empty_folder / "stepladder.toml").write_text(text)
@@ -62,14 +60,14 @@ def test_prices_are_exact_and_the_environment_wins_over_the_file_as_a_whole(
         ({"currency": "E\nUR", "a": SEVEN}, "/currency in it must be a word"),
     ],
 )
-def test_what_cannot_be_a_price_is_named_with_its_place(given: Any, said: str) -> None:
+def test_a_bad_price_is_named_with_its_place(given: Any, said: str) -> None:
     with pytest.raises(BadInputError, match="STEPLADDER_PRICES cannot be used") as refused:
         parse_prices(given)
     assert said in str(refused.value)
     assert "stepladder.toml" in refused.value.remedy
 
 
-def test_a_setting_that_cannot_be_used_says_so_when_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_setting_is_reported_when_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_PRICES", '{"a": {}}')
     with pytest.raises(BadInputError, match="/a in it lacks the price of prompt"):
         load_settings()
