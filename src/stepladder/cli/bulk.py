@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from stepladder.cli.output import Exit, console, escape, plural, print_json, shorten
+from stepladder.cli.output import Exit, console, escape, plural, print_json, progress_bar, shorten
 from stepladder.schemas.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -125,18 +125,15 @@ def follow(settings: Settings, order: str, *, as_json: bool) -> None:
 
 
 async def _followed(session: Session, bulk_id: UUID) -> BulkReplay:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from stepladder.models.bulks import BUSY
 
-    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[counts]}"))
-    with Progress(*columns, console=console(error=True), transient=True) as progress:
-        task = progress.add_task("", total=None, counts="")
+    with progress_bar("replaying") as progress:
+        task = progress.add_task("", total=None, suffix="")
         while True:
             bulk = await _find(session, bulk_id)
             busy = sum(bulk.jobs.get(status, 0) for status in BUSY)
             finished = bulk.handed_out - busy + sum(bulk.refused.values())
-            progress.update(task, total=bulk.total, completed=finished, counts=_counts(bulk))
+            progress.update(task, total=bulk.total, completed=finished, suffix=_counts(bulk))
             if bulk.state == "done" or (bulk.state == "stopped" and not busy):
                 return bulk
             await asyncio.sleep(POLL_S)

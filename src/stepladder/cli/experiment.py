@@ -13,7 +13,7 @@ import typer
 
 from stepladder.cli.arguments import parse_changes, parse_json, refusal
 from stepladder.cli.options import App, AsJson
-from stepladder.cli.output import console, print_json
+from stepladder.cli.output import console, print_json, progress_bar
 from stepladder.schemas.errors import BadInputError
 from stepladder.validation.parse import NotJson, parse
 from stepladder.wiring.files import read_text
@@ -191,12 +191,9 @@ async def _order(
 
 
 async def _report(session: Session, head: ExperimentHead, *, wait: bool) -> Experiment:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from stepladder.models.experiments import at_rest, read_experiment
 
-    columns = (TextColumn("running"), BarColumn(), MofNCompleteColumn(), TextColumn("on the workers; Ctrl-C leaves"))
-    with Progress(*columns, console=console(error=True), transient=True, disable=not wait) as progress:
+    with progress_bar("running", "on the workers; Ctrl-C leaves", shown=wait) as progress:
         task = progress.add_task("", total=None)
         while wait:
             done, jobs = await at_rest(session.store.database, head.id)

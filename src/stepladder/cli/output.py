@@ -15,6 +15,7 @@ from stepladder.schemas.errors import BadInputError, UnreachableError
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
     from rich.table import Table
 
     from stepladder.schemas.errors import StepladderError
@@ -102,6 +103,14 @@ def make_table(*columns: str, wide: tuple[str, ...] = (), right: tuple[str, ...]
             overflow="ellipsis",
         )
     return table
+
+
+def progress_bar(verb: str, suffix: str = "{task.fields[suffix]}", *, shown: bool = True) -> Progress:
+    """A bar of how many are done, on standard error, which disappears at the end."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TextColumn(suffix))
+    return Progress(*columns, console=console(error=True), transient=True, disable=not shown)
 
 
 def print_error(error: StepladderError) -> Exit:

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from stepladder.cli.arguments import parse_filter, refusal
-from stepladder.cli.output import Exit, console, escape, print_json, shorten
+from stepladder.cli.output import Exit, console, escape, print_json, progress_bar, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,16 +73,13 @@ async def _one(session: Session, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudg
 
 
 async def _many(session: Session, kit: Kit, wanted: JobFilter, by: By, limit: int | None) -> tuple[Drift, float]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from stepladder.models.answers import count
     from stepladder.services.revalidation import Revalidation
 
     total = await count(session.store.database, wanted)
     total = total if limit is None else min(total, limit)
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs, {task.fields[rate]}"))
     began = time.monotonic()
-    with Progress(*columns, console=console(error=True), transient=True) as progress:
+    with progress_bar("judging", "jobs, {task.fields[rate]}") as progress:
         task = progress.add_task("", total=total, rate="")
 
         def seen(drift: Drift) -> None:

@@ -69,7 +69,7 @@ async def test_old_bytes_and_history_are_removed_and_nothing_else(bench: Bench, 
     assert job is not None
     assert (job.attempts, job.event_count) == (1, 2)
     assert None not in (job.raw_gone_at, job.events_gone_at)
-    with pytest.raises(GoneError, match="went by retention"):
+    with pytest.raises(GoneError, match="retention removed"):
         await reads.raw(attempt.id)
 
     for other in (new, live):
