@@ -112,7 +112,7 @@ async def few_jobs(site: Site) -> list[Scene]:
     ]
 
 
-async def many_jobs(site: Site, count: int = 200) -> list[Scene]:
+async def many_jobs(site: Site, count: int = 60) -> list[Scene]:
     """As many, in every status; a third of them are at their end."""
     queued = [await site.submit(BILL, priority=number % 3, metadata={"number": number}) for number in range(count)]
     bills = cycle(BILLS)

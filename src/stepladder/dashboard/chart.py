@@ -1,4 +1,4 @@
-"""Charts of what was judged over time: stacked bars by outcome, and one rate as a line."""
+"""Charts of judged attempts over time: stacked bars by outcome, and a rate as a line."""
 
 from __future__ import annotations
 
@@ -13,116 +13,79 @@ if TYPE_CHECKING:
 
     from stepladder.models.stats import Bucket
 
-WIDTH, HEIGHT, LEFT, BELOW, ABOVE = 720.0, 240.0, 44.0, 36.0, 18.0
+WIDTH, HEIGHT, LEFT, TOP, BASE = 720.0, 240.0, 44.0, 18.0, 204.0
 SPARK_WIDTH, SPARK_HEIGHT = 180.0, 40.0
-TICKS_BELOW = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Attempts of one outcome in one bar."""
-
-    outcome: Outcome
-    x: float
-    y: float
-    width: float
-    height: float
+MOST_TICKS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Everything of one span of time, with the words that a pointer over it shows."""
+    """One period. ``blocks`` are the outcomes with the top and the height of each."""
 
     x: float
-    width: float
-    told: str
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A number or a time beside an axis."""
-
-    at: float
-    text: str
+    title: str
+    blocks: tuple[tuple[Outcome, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """``outcomes`` are those that occur, most wanted first, which is the order of the blocks from the ground up."""
+    """``outcomes`` are those that occur, in the order of the blocks from the base up. Ticks are places with texts."""
 
     bars: tuple[Bar, ...]
-    numbers: tuple[Tick, ...]
-    times: tuple[Tick, ...]
+    pitch: float
+    counts: tuple[tuple[float, str], ...]
+    times: tuple[tuple[float, str], ...]
     outcomes: tuple[tuple[Outcome, int], ...]
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spark:
-    """A rate over time as paths: a new one behind each gap. ``dots`` are moments with gaps on both sides."""
-
-    paths: tuple[str, ...]
-    dots: tuple[tuple[float, float], ...]
-    highest: float
-
-
 def bar_chart(buckets: Sequence[Bucket], step: timedelta) -> BarChart:
-    total = {outcome: sum(bucket.outcomes.get(outcome, 0) for bucket in buckets) for outcome in Outcome}
-    present = tuple((outcome, count) for outcome, count in total.items() if count)
-    top = nice(max((bucket.attempts for bucket in buckets), default=0))
+    totals = {outcome: sum(bucket.outcomes.get(outcome, 0) for bucket in buckets) for outcome in Outcome}
+    outcomes = tuple((outcome, count) for outcome, count in totals.items() if count)
+    scale = round_up(max((bucket.attempts for bucket in buckets), default=0))
     pitch = (WIDTH - LEFT) / max(1, len(buckets))
-    room = HEIGHT - BELOW - ABOVE
     bars = []
     for nth, bucket in enumerate(buckets):
-        x, ground, blocks = LEFT + nth * pitch, HEIGHT - BELOW, []
-        for outcome, _ in present:
-            count = bucket.outcomes.get(outcome, 0)
-            if count:
-                tall = room * count / top
-                ground -= tall
-                blocks.append(Block(outcome, x + pitch * 0.1, ground, pitch * 0.8, tall))
-        bars.append(Bar(x, pitch, _told(bucket, step), tuple(blocks)))
-    every = max(1, -(-len(buckets) // TICKS_BELOW))
-    times = tuple(
-        Tick(LEFT + (nth + 0.5) * pitch, clock(bucket.at, step))
-        for nth, bucket in enumerate(buckets)
-        if nth % every == 0
-    )
-    numbers = tuple(Tick(HEIGHT - BELOW - room * part / top, f"{part:,}") for part in sorted({0, top // 2, top}))
-    return BarChart(tuple(bars), numbers, times, present, sum(total.values()))
+        y, blocks = BASE, []
+        for outcome, _ in outcomes:
+            if count := bucket.outcomes.get(outcome, 0):
+                height = (BASE - TOP) * count / scale
+                y -= height
+                blocks.append((outcome, y, height))
+        bars.append(Bar(LEFT + nth * pitch, _title(bucket, step), tuple(blocks)))
+    counts = tuple((BASE - (BASE - TOP) * count / scale, f"{count:,}") for count in sorted({0, scale // 2, scale}))
+    labelled = range(0, len(buckets), max(1, -(-len(buckets) // MOST_TICKS)))
+    times = tuple((LEFT + (nth + 0.5) * pitch, _clock(buckets[nth].at, step)) for nth in labelled)
+    return BarChart(tuple(bars), pitch, counts, times, outcomes, sum(totals.values()))
 
 
-def spark(rates: Sequence[float | None]) -> Spark:
-    """Of a rate from 0 to 1. Low ones are drawn as far up as they reach, but no scale ends below 5 %."""
-    highest = max([rate for rate in rates if rate is not None] + [0.05])
+def sparkline(rates: Sequence[float | None]) -> tuple[str, float]:
+    """Rates from 0 to 1 as an SVG path with its gaps, and the top of its scale, which is at least 5 %."""
+    top = max([rate for rate in rates if rate is not None] + [0.05])
     pitch = SPARK_WIDTH / max(1, len(rates) - 1)
-    runs: list[list[tuple[float, float]]] = [[]]
+    path = ""
     for nth, rate in enumerate(rates):
         if rate is not None:
-            runs[-1].append((nth * pitch, SPARK_HEIGHT - 3 - (SPARK_HEIGHT - 6) * rate / highest))
-        elif runs[-1]:
-            runs.append([])
-    paths = tuple("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run) for run in runs if len(run) > 1)
-    return Spark(paths, tuple(run[0] for run in runs if len(run) == 1), highest)
+            joined = nth > 0 and rates[nth - 1] is not None
+            alone = not joined and (nth + 1 == len(rates) or rates[nth + 1] is None)
+            x, y = nth * pitch - 2 * alone, SPARK_HEIGHT - 3 - (SPARK_HEIGHT - 6) * rate / top
+            path += f"{'L' if joined else 'M'}{x:.1f} {y:.1f}{'h4' if alone else ''}"
+    return path, top
 
 
-def nice(number: int) -> int:
-    """The next number at which a scale may end: even, and of one digit and zeros."""
+def round_up(number: int) -> int:
+    """The next number that suits the end of a scale: even, with one digit before its zeros."""
     unit = 1
-    while True:
-        for factor in (2, 4, 6, 8, 10):
-            if factor * unit >= number:
-                return factor * unit
+    while 10 * unit < number:
         unit *= 10
+    return next(factor * unit for factor in (2, 4, 6, 8, 10) if factor * unit >= number)
 
 
-def clock(at: datetime, step: timedelta) -> str:
-    """A time as an axis shows it."""
+def _clock(at: datetime, step: timedelta) -> str:
     return f"{at:%d %b}" if step.total_seconds() >= 6 * 3600 else f"{at:%H:%M}"
 
 
-def _told(bucket: Bucket, step: timedelta) -> str:
+def _title(bucket: Bucket, step: timedelta) -> str:
     shape = "%d %b" if step.days else "%d %b %H:%M" if step.total_seconds() > 3600 else "%H:%M"
     counts = ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in bucket.outcomes.items() if count)
-    return f"{bucket.at.strftime(shape)} to {(bucket.at + step).strftime(shape)}: {counts or 'nothing was judged'}"
+    return f"{bucket.at.strftime(shape)} to {(bucket.at + step).strftime(shape)}: {counts or 'no attempts'}"

@@ -1,4 +1,4 @@
-"""A machine as a graph: what is drawn of its states and edges, and of the way that a job took through them."""
+"""A workflow's state machine as a picture, with the path that a job took through it."""
 
 from __future__ import annotations
 
@@ -6,48 +6,30 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from stepladder.dashboard.layout import lay_out
+from stepladder.dashboard.layout import Edge, Node, lay_out
+from stepladder.schemas.history import Turn
 from stepladder.schemas.job import Failure
 from stepladder.workflows.machine import ALWAYS, AskState, ChildState, EndState, ToolState, WaitState, targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepladder.dashboard.curves import Drawing
+    from stepladder.dashboard.timeline import Visit
+    from stepladder.schemas.responses import Job
     from stepladder.workflows.machine import Machine, State
 
 MOST_STATES = 60
-"""Of more, a table is easier to read than a picture."""
+"""Beyond this a table is easier to read than a picture."""
 
-LONGEST = 26
-DENIED = "no edge"
+LONGEST_LABEL = 26
+DENIED = "no transition"
 FAILURES = frozenset(failure.value for failure in Failure)
+ENDS = ("succeeded", "failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A visit to a state. ``word`` is what was chosen there, or how it came out; ``target`` where it led to."""
-
-    visit: int
-    state: str
-    word: str | None
-    target: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How a job went. ``here`` is the state that it is in, or ended in. ``denied`` is a word that no edge had."""
-
-    steps: tuple[Step, ...] = ()
-    here: str | None = None
-    failed: bool = False
-    live: bool = False
-    denied: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Everything that leads from one state to another, by its words; ``taken`` counts how often."""
+class Transition:
+    """All transitions from one state to another; ``taken`` is how often the job took one of them."""
 
     source: str
     target: str
@@ -58,57 +40,75 @@ class Edge:
     def failing(self) -> bool:
         return all(word in FAILURES for word in self.words)
 
+    @property
+    def classes(self) -> str:
+        flags = {"taken": self.taken, "failing": self.failing, "denied": self.target == DENIED}
+        return " ".join(["edge", *(name for name, on in flags.items() if on)])
+
+    @property
+    def label(self) -> str:
+        """The words, if they fit; the unconditional transition has none."""
+        words = [word.replace("_", " ") for word in self.words if word != ALWAYS]
+        text = ", ".join(words)
+        if len(text) <= LONGEST_LABEL:
+            return text
+        first = words[0] if len(words[0]) <= LONGEST_LABEL else words[0][: LONGEST_LABEL - 1] + "…"
+        return first if len(words) == 1 else f"{first} +{len(words) - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A state in the picture."""
+
+    place: Node
+    label: str
+    title: str
+    classes: str
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """``drawing`` is None where there is too much to draw; ``kinds`` and ``visits`` go by state."""
+    """Too many states have no ``boxes`` and ``lines``. ``denied`` is an action that had no transition."""
 
-    edges: tuple[Edge, ...]
-    kinds: dict[str, str]
-    visits: Counter[str]
-    way: Way
-    drawing: Drawing | None
-    told: str
+    states: int
+    transitions: tuple[Transition, ...]
+    description: str
+    denied: str | None = None
+    boxes: tuple[Box, ...] = ()
+    lines: tuple[tuple[Transition, Edge], ...] = ()
+    width: float = 0.0
+    height: float = 0.0
 
-    @property
-    def denied_name(self) -> str:
-        return DENIED
 
-    def edge(self, source: str, target: str) -> Edge:
-        return next(edge for edge in self.edges if (edge.source, edge.target) == (source, target))
-
-    def rounded(self, state: str) -> bool:
-        """Ends are drawn as pills."""
-        return self.kinds.get(state) in ("succeeded", "failed")
-
-    def shown(self, state: str) -> str:
-        """What stands in a state's box: its name, with a sign where it says something."""
-        if state == DENIED:
-            return f"✗ {DENIED}"
-        sign = ""
-        if state == self.way.here:
-            sign = "✗ " if self.way.failed else "▶ " if self.way.live else "✓ " if self.rounded(state) else ""
-        times = self.visits[state]
-        return f"{sign}{state}" + (f" ×{times}" if times > 1 else "")
-
-    def title(self, state: str) -> str:
-        """The same in words."""
-        if state == DENIED:
-            return f"there is no edge for {self.way.denied}"
-        times = self.visits[state]
-        visited = "" if not self.way.steps else f", visited {times} times" if times else ", never visited"
-        ended = (
-            "the job failed here" if self.way.failed else "the job is here" if self.way.live else "the job ended here"
-        )
-        return f"{state}: {self.kinds[state]}{visited}" + (f"; {ended}" if state == self.way.here else "")
-
-    def classes(self, state: str) -> str:
-        """Of a state in the picture."""
-        if state == DENIED:
-            return "k-denied failed"
-        visited = ["visited"] if self.visits[state] else []
-        here = ["here", "failed" if self.way.failed else "live" if self.way.live else "ended"]
-        return " ".join([f"k-{self.kinds[state]}", *visited, *(here if state == self.way.here else [])])
+def graph_of(machine: Machine, job: Job | None = None, visits: Sequence[Visit] = ()) -> Graph:
+    """The machine, and the job's path through it."""
+    kinds = {name: kind_of(state) for name, state in machine.states.items()}
+    taken = Counter((visit.state, visit.target) for visit in visits)
+    words: dict[tuple[str, str], list[str]] = {}
+    for name, state in machine.states.items():
+        for word, target in targets(state):
+            words.setdefault((name, target), []).append(word)
+    transitions = [Transition(*pair, tuple(found), taken[pair]) for pair, found in words.items()]
+    denied = None if job is None else _denied(job, visits)
+    names = [machine.start, *(name for name in kinds if name != machine.start)]
+    if job is not None and job.state is not None and denied is not None:
+        transitions.append(Transition(job.state, DENIED, (denied,), 1))
+        names.append(DENIED)
+    counts = Counter(visit.state for visit in visits)
+    if job is not None and job.state is not None and kinds.get(job.state) in ENDS:
+        counts[job.state] += 1
+    description = f"{len(kinds)} states, starting with {machine.start}."
+    if visits:
+        never = sum(not counts[name] for name in kinds)
+        description += f" The job made {len(visits)} visits and never reached {never} of the states."
+    if len(kinds) > MOST_STATES:
+        return Graph(len(kinds), tuple(transitions), description, denied)
+    drawing = lay_out(tuple(names), tuple((one.source, one.target, one.label) for one in transitions))
+    boxes = [_box(node, kinds.get(node.name), counts[node.name], job, denied) for node in drawing.nodes]
+    edges = {(edge.source, edge.target): edge for edge in drawing.edges}
+    lines = [(one, edges[one.source, one.target]) for one in transitions]
+    size = drawing.width, drawing.height
+    return Graph(len(kinds), tuple(transitions), description, denied, tuple(boxes), tuple(lines), *size)
 
 
 def kind_of(state: State) -> str:
@@ -127,42 +127,28 @@ def kind_of(state: State) -> str:
             assert_never(state)
 
 
-def graph_of(machine: Machine, way: Way) -> Graph:
-    kinds = {name: kind_of(state) for name, state in machine.states.items()}
-    steps = [(step.state, step.target) for step in way.steps if step.target is not None]
-    taken = Counter(steps)
-    words: dict[tuple[str, str], list[str]] = {}
-    for name, state in machine.states.items():
-        for word, target in targets(state):
-            words.setdefault((name, target), []).append(word)
-    edges = [Edge(*pair, tuple(listed), taken[pair]) for pair, listed in words.items()]
-    if way.denied is not None and way.here is not None:
-        edges.append(Edge(way.here, DENIED, (way.denied,), 1))
-    visits = Counter(step.state for step in way.steps)
-    if way.here is not None and kinds.get(way.here) in ("succeeded", "failed"):
-        visits[way.here] += 1
-    drawing = None
-    if len(kinds) <= MOST_STATES:
-        names = [machine.start, *(name for name in kinds if name != machine.start)]
-        names += [DENIED] if way.denied is not None else []
-        labels = tuple((edge.source, edge.target, label(edge.words)) for edge in edges)
-        drawing = lay_out(tuple(names), labels)
-    return Graph(tuple(edges), kinds, visits, way, drawing, _told(machine, way, visits))
+def _box(node: Node, kind: str | None, count: int, job: Job | None, denied: str | None) -> Box:
+    name = node.name
+    if kind is None:
+        return Box(node, f"✗ {DENIED}", f"there is no transition for {denied}", "k-denied failed")
+    sign, title, classes = "", f"{name}: {kind}", ["visited"] if count else []
+    if job is not None:
+        title += f", visited {count} {'time' if count == 1 else 'times'}" if count else ", never visited"
+        if name == job.state:
+            here = "failed" if job.failure is not None else "live" if not job.status.final else "ended"
+            sign = {"failed": "✗ ", "live": "▶ ", "ended": "✓ " if kind in ENDS else ""}[here]
+            title += {"failed": "; the job failed here", "live": "; the job is here", "ended": "; the job ended here"}[
+                here
+            ]
+            classes += ["here", here]
+    label = f"{sign}{name}" + (f" ×{count}" if count > 1 else "")
+    return Box(node, label, title, " ".join([f"k-{kind}", *classes]))
 
 
-def label(words: Sequence[str]) -> str:
-    """The words beside an edge. One that is always taken says nothing, and many are counted."""
-    said = [word.replace("_", " ") for word in words if word != ALWAYS]
-    text = ", ".join(said)
-    if len(text) <= LONGEST:
-        return text
-    first = said[0] if len(said[0]) <= LONGEST else said[0][: LONGEST - 1] + "…"
-    return first if len(said) == 1 else f"{first} +{len(said) - 1}"
-
-
-def _told(machine: Machine, way: Way, visits: Counter[str]) -> str:
-    text = f"{len(machine.states)} states, beginning with {machine.start}."
-    if not way.steps:
-        return text
-    unseen = sum(not visits[name] for name in machine.states)
-    return f"{text} The job made {len(way.steps)} visits, and never came to {unseen} of them."
+def _denied(job: Job, visits: Sequence[Visit]) -> str | None:
+    """The action that had no transition."""
+    turn = visits[-1].record if visits else None
+    if job.failure is not Failure.TRANSITION_DENIED or not isinstance(turn, Turn):
+        return None
+    action = turn.output.get("action") if isinstance(turn.output, dict) else None
+    return "no action" if action is None else str(action)[:40]

@@ -1,154 +1,205 @@
-"""Places for the nodes of a small directed graph, in layers from top to bottom, and lines between them.
+"""A layered drawing of a small directed graph: nodes in rows from top to bottom, edges as curves between them.
 
-The usual way in five steps: turn edges round that lead back, give each node a layer, put a stand-in for the edge into
-every layer that it passes, order each layer so that few lines cross, and move nodes to the middle of their neighbours.
-Every label has a layer of its own between two of nodes, so that it lies on nothing else.
+Edges that close a cycle are reversed, each node's row is its longest path from the top, and an edge gets a point of
+its own in every row that it passes. Sweeps down and up then move each row towards the middle of its neighbours. Labels
+lie in rows of their own between the rows of nodes, so that nothing overlaps. All lengths are pixels.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from itertools import pairwise
+from statistics import fmean
 
-from stepladder.dashboard.curves import APART, LOOP, MARGIN, Chain, Drawing, Spot, drawn, text_width
-
+NODE_HEIGHT, LABEL_HEIGHT, ROW_GAP = 32.0, 16.0, 15.0
+COLUMN_GAP, MARGIN, CHARACTER, LOOP = 18.0, 12.0, 7.2, 22.0
 SWEEPS = 8
 """Far more than small graphs need to settle."""
 
 
+@dataclass(slots=True, eq=False)
+class Node:
+    """A node, or an edge's point in a row. ``x`` is its middle, ``loop`` the space for an edge to itself."""
+
+    name: str
+    row: int
+    width: float
+    loop: float = 0.0
+    x: float = 0.0
+    above: list[Node] = field(default_factory=list)
+    below: list[Node] = field(default_factory=list)
+
+    @property
+    def height(self) -> float:
+        return LABEL_HEIGHT if self.row % 2 else NODE_HEIGHT
+
+    @property
+    def top(self) -> float:
+        pairs, label = divmod(self.row, 2)
+        return MARGIN + pairs * (NODE_HEIGHT + LABEL_HEIGHT + 2 * ROW_GAP) + label * (NODE_HEIGHT + ROW_GAP)
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An SVG path, the corners of its arrowhead, and its label with the middle of it."""
+
+    source: str
+    target: str
+    label: str
+    path: str
+    arrow: str
+    x: float
+    y: float
+
+    @property
+    def label_width(self) -> float:
+        return text_width(self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    width: float
+    height: float
+
+
+def text_width(text: str) -> float:
+    return len(text) * CHARACTER
+
+
 @lru_cache(maxsize=256)
-def lay_out(nodes: tuple[str, ...], edges: tuple[tuple[str, str, str], ...]) -> Drawing:
-    """The nodes, of which the first stands at the top, and the edges as ``(source, target, label)``.
-
-    There is one edge at most from a node to another, and both ends of it are among the nodes.
-    """
+def lay_out(names: tuple[str, ...], edges: tuple[tuple[str, str, str], ...]) -> Drawing:
+    """Draws nodes, the first at the top, and edges ``(source, target, label)``: at most one for each ordered pair."""
     plain = [edge for edge in edges if edge[0] != edge[1]]
-    back = _back_edges(nodes, [edge[:2] for edge in plain])
-    forward = [(b, a) if (a, b) in back else (a, b) for a, b, _ in plain]
-    layers = _layers(nodes, forward)
-    spots = {name: Spot(name, layers[name] * 2, max(64.0, text_width(name) + 48)) for name in nodes}
-    for source, end, label in edges:
-        if source == end:
-            spots[source].beside = LOOP + text_width(label) + 8
-    rows: list[list[Spot]] = [[] for _ in range(max(layers.values()) * 2 + 1)]
-    for spot in spots.values():
-        rows[spot.layer].append(spot)
-    chains = [_chain(spots[source], spots[target], label, rows) for source, target, label in plain]
-    _order(rows)
-    _move(rows)
-    loops = [(source, label) for source, target, label in edges if source == target]
-    return drawn(spots, chains, loops, rows)
+    row_of = _rows_of(names, [edge[:2] for edge in plain])
+    nodes = {name: Node(name, row_of[name], max(64.0, text_width(name) + 48)) for name in names}
+    for source, target, label in edges:
+        if source == target:
+            nodes[source].loop = LOOP + text_width(label) + 8
+    rows: list[list[Node]] = [[] for _ in range(max(row_of.values()) + 1)]
+    for node in nodes.values():
+        rows[node.row].append(node)
+    points = [_points(nodes[source], nodes[target], label, rows) for source, target, label in plain]
+    _place(rows)
+    drawn = [_curve(*edge, line) for edge, line in zip(plain, points, strict=True)]
+    drawn += [_loop(nodes[source], label) for source, target, label in edges if source == target]
+    width = max(node.x + node.width / 2 + node.loop for row in rows for node in row)
+    return Drawing(tuple(nodes.values()), tuple(drawn), width + MARGIN, rows[-1][0].bottom + MARGIN)
 
 
-def _back_edges(nodes: tuple[str, ...], edges: list[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Edges that close a circle, seen from the first node."""
-    onward: dict[str, list[str]] = {name: [] for name in nodes}
-    for source, target in edges:
-        onward[source].append(target)
-    state: dict[str, int] = {}
-    back = set()
-    for root in nodes:
-        stack = [(root, iter(onward[root]))] if root not in state else []
-        state.setdefault(root, 1)
-        while stack:
-            name, rest = stack[-1]
-            following = next(rest, None)
-            if following is None:
-                state[name] = 2
-                stack.pop()
-            elif following not in state:
-                state[following] = 1
-                stack.append((following, iter(onward[following])))
-            elif state[following] == 1:
-                back.add((name, following))
-    return back
+def _rows_of(names: tuple[str, ...], edges: list[tuple[str, str]]) -> dict[str, int]:
+    """An even row for each node, below all that lead to it by edges that close no cycle."""
+    above: dict[str, list[str]] = {name: [] for name in names}
+    seen, open_ = set[str](), set[str]()
+
+    def visit(name: str) -> None:
+        seen.add(name)
+        open_.add(name)
+        for target in [end for source, end in edges if source == name]:
+            upper, lower = (target, name) if target in open_ else (name, target)
+            above[lower].append(upper)
+            if target not in seen:
+                visit(target)
+        open_.remove(name)
+
+    for name in names:
+        if name not in seen:
+            visit(name)
+    rows: dict[str, int] = {}
+    for name in TopologicalSorter(above).static_order():
+        rows[name] = max((rows[upper] + 2 for upper in above[name]), default=0)
+    return rows
 
 
-def _layers(nodes: tuple[str, ...], edges: list[tuple[str, str]]) -> dict[str, int]:
-    """The longest way to each node, in edges; there are no circles any more."""
-    onward: dict[str, list[str]] = {name: [] for name in nodes}
-    above = dict.fromkeys(nodes, 0)
-    for source, target in edges:
-        onward[source].append(target)
-        above[target] += 1
-    layers = dict.fromkeys(nodes, 0)
-    ready = [name for name in nodes if not above[name]]
-    while ready:
-        name = ready.pop()
-        for target in onward[name]:
-            layers[target] = max(layers[target], layers[name] + 1)
-            above[target] -= 1
-            if not above[target]:
-                ready.append(target)
-    return layers
+def _points(source: Node, target: Node, label: str, rows: list[list[Node]]) -> list[Node]:
+    """The edge's ends and its points between them, from top to bottom. Its label is the point next to the source."""
+    high, low = sorted((source, target), key=lambda node: node.row)
+    labelled = source.row + (1 if source is high else -1)
+    points = [high]
+    for row in range(high.row + 1, low.row):
+        point = Node(label, row, text_width(label) + 6) if row == labelled else Node("", row, 4.0)
+        rows[row].append(point)
+        points.append(point)
+    points.append(low)
+    for upper, lower in pairwise(points):
+        upper.below.append(lower)
+        lower.above.append(upper)
+    return points
 
 
-def _chain(source: Spot, target: Spot, label: str, rows: list[list[Spot]]) -> Chain:
-    """The edge with its stand-ins, from top to bottom. The label is near the end where the edge begins."""
-    downward = source.layer < target.layer
-    high, low = (source, target) if downward else (target, source)
-    at = high.layer + 1 if downward else low.layer - 1
-    spots = [high]
-    for layer in range(high.layer + 1, low.layer):
-        spot = Spot(label if layer == at else "", layer, text_width(label) + 6 if layer == at else 4.0)
-        rows[layer].append(spot)
-        spots.append(spot)
-    spots.append(low)
-    for one, other in pairwise(spots):
-        one.down.append(other)
-        other.up.append(one)
-    return Chain(tuple(spots), downward)
-
-
-def _order(rows: list[list[Spot]]) -> None:
-    """Each spot goes where the middle of its neighbours is, seen from above and from below by turns."""
-    for _ in range(SWEEPS):
-        for fixed, row in pairwise(rows):
-            _sort(row, fixed, [spot.up for spot in row])
-        for fixed, row in pairwise(reversed(rows)):
-            _sort(row, fixed, [spot.down for spot in row])
-
-
-def _sort(row: list[Spot], fixed: list[Spot], neighbours: list[list[Spot]]) -> None:
-    place = {id(spot): float(nth) for nth, spot in enumerate(fixed)}
-    wanted = {
-        id(spot): _middle([place[id(one)] for one in near], nth)
-        for nth, (spot, near) in enumerate(zip(row, neighbours, strict=True))
-    }
-    row.sort(key=lambda spot: wanted[id(spot)])
-
-
-def _middle(numbers: list[float], otherwise: float) -> float:
-    return sum(numbers) / len(numbers) if numbers else otherwise
-
-
-def _move(rows: list[list[Spot]]) -> None:
-    """Moves the spots of each layer towards their neighbours, without a change of their order."""
+def _place(rows: list[list[Node]]) -> None:
     for row in rows:
-        _settle(row, [0.0] * len(row))
+        _spread(row, {})
     for _ in range(SWEEPS):
         for row in rows[1:]:
-            _settle(row, [_middle([one.x for one in spot.up], spot.x) for spot in row])
+            _spread(row, {node: fmean(one.x for one in node.above) for node in row if node.above})
         for row in rows[-2::-1]:
-            _settle(row, [_middle([one.x for one in spot.down], spot.x) for spot in row])
-    left = min(spot.x - spot.width / 2 for row in rows for spot in row)
+            _spread(row, {node: fmean(one.x for one in node.below) for node in row if node.below})
+    left = min(node.x - node.width / 2 for row in rows for node in row)
     for row in rows:
-        for spot in row:
-            spot.x += MARGIN - left
+        for node in row:
+            node.x += MARGIN - left
 
 
-def _settle(row: list[Spot], wanted: list[float]) -> None:
-    """The places nearest to those that are wanted, by least squares, of which none is too near to the next one."""
+def _spread(row: list[Node], wanted: dict[Node, float]) -> None:
+    """Orders a row by the wanted places and takes the nearest ones, by least squares, that keep all nodes apart."""
+    row.sort(key=lambda node: wanted.get(node, node.x))
     offsets = [0.0]
     for one, other in pairwise(row):
-        offsets.append(offsets[-1] + (one.width + other.width) / 2 + one.beside + APART)
-    blocks: list[tuple[float, int]] = []
-    for place, offset in zip(wanted, offsets, strict=False):
-        mean, size = place - offset, 1
+        offsets.append(offsets[-1] + (one.width + other.width) / 2 + one.loop + COLUMN_GAP)
+    blocks: list[tuple[float, int]] = []  # neighbours that touch, as the mean of where they want to begin, and how many
+    for node, offset in zip(row, offsets, strict=True):
+        mean, size = wanted.get(node, node.x) - offset, 1
         while blocks and blocks[-1][0] > mean:
             before, many = blocks.pop()
             mean, size = (before * many + mean * size) / (many + size), many + size
         blocks.append((mean, size))
-    means = [mean for mean, size in blocks for _ in range(size)]
-    for spot, mean, offset in zip(row, means, offsets, strict=False):
-        spot.x = mean + offset
+    starts = [mean for mean, size in blocks for _ in range(size)]
+    for node, start, offset in zip(row, starts, offsets, strict=True):
+        node.x = start + offset
+
+
+def _curve(source: str, target: str, label: str, points: list[Node]) -> Edge:
+    high, *between, low = points
+    x, y = _port(high, high.below, between[0]), high.bottom
+    end = _port(low, low.above, between[-1])
+    downward = source == high.name
+    tip = (end, low.top, -8) if downward else (x, high.bottom, 8)
+    path = f"M{x:.1f} {y:.1f}"
+    for point in between:
+        path += _bend(x, y, point.x, point.top) + f"V{point.bottom:.1f}"
+        x, y = point.x, point.bottom
+    path += _bend(x, y, end, low.top)
+    at = between[0] if downward else between[-1]
+    return Edge(source, target, label, path, _arrow(*tip), at.x, at.top + LABEL_HEIGHT / 2)
+
+
+def _port(node: Node, others: list[Node], other: Node) -> float:
+    """Where an edge meets a node: side by side with its other edges, in the order in which they come."""
+    ranked = sorted(others, key=lambda one: one.x)
+    apart = min(16.0, (node.width - 24) / max(1, len(ranked) - 1))
+    return node.x + (ranked.index(other) - (len(ranked) - 1) / 2) * apart
+
+
+def _bend(x: float, y: float, to_x: float, to_y: float) -> str:
+    middle = (y + to_y) / 2
+    return f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} {to_x:.1f} {to_y:.1f}"
+
+
+def _arrow(x: float, y: float, back: float) -> str:
+    return f"{x:.1f},{y:.1f} {x - 4:.1f},{y + back:.1f} {x + 4:.1f},{y + back:.1f}"
+
+
+def _loop(node: Node, label: str) -> Edge:
+    right, top, bottom = node.x + node.width / 2, node.top + 9, node.bottom - 9
+    out = right + LOOP
+    path = f"M{right:.1f} {top:.1f}C{out:.1f} {top - 6:.1f} {out:.1f} {bottom + 6:.1f} {right:.1f} {bottom:.1f}"
+    arrow = f"{right:.1f},{bottom:.1f} {right + 8:.1f},{bottom - 3:.1f} {right + 7:.1f},{bottom + 5:.1f}"
+    return Edge(node.name, node.name, label, path, arrow, out + text_width(label) / 2, node.top + NODE_HEIGHT / 2)

@@ -1,82 +1,86 @@
-"""Who is logged in: signed cookies that hold no key, and the tokens that hold forms to them."""
+"""Signed cookies that say who is logged in without holding the key, and the token in each form against CSRF."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stepladder.api.access import LOCAL, Principal
+from stepladder.api.access import LOCAL, Principal, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 COOKIE = "stepladder_session"
-LASTS_S = 12 * 3600
-"""A working day; after it the key is asked for again."""
+LIFETIME_S = 12 * 3600
+ANONYMOUS = Principal("nobody", frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``principal`` is None until somebody has logged in. ``until`` is in seconds since 1970."""
+    """Who makes a request. Every form of the session carries ``token``; ``expires`` is in seconds since 1970."""
 
-    id: str
-    principal: Principal | None
-    until: int
+    principal: Principal
+    expires: int = 0
+    token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
+    @property
+    def known(self) -> bool:
+        return self.principal != ANONYMOUS
 
-AT_HOME = Session("local", LOCAL, 0)
-"""Without API keys nobody logs in: whoever is let in sits at this machine. It is in no cookie."""
+    @property
+    def logged_in(self) -> bool:
+        """False without API keys, when there is no login."""
+        return self.known and self.expires > 0
+
+    @property
+    def may_write(self) -> bool:
+        return self.principal.may(Scope.WRITE)
+
+    @property
+    def may_publish(self) -> bool:
+        return self.principal.may(Scope.PUBLISH)
+
+    @property
+    def may_signal(self) -> bool:
+        return self.principal.may(Scope.SIGNAL)
+
+    @property
+    def may_settle(self) -> bool:
+        return self.principal.may(Scope.SETTLE)
 
 
 class Sessions:
-    """Seals sessions with ``secret``, and knows its own again. Whoever has the secret can log in as anybody."""
+    """Signs cookies with a secret of this process: a restart logs everyone out."""
 
-    def __init__(self, secret: bytes, now: Callable[[], float] = time.time) -> None:
-        self._secret = secret
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._secret = secrets.token_bytes(32)
         self._now = now
+        self.local = Session(LOCAL)
 
-    def begin(self, principal: Principal | None) -> Session:
-        return Session(secrets.token_urlsafe(16), principal, int(self._now()) + LASTS_S)
+    def begin(self, principal: Principal) -> Session:
+        return Session(principal, int(self._now()) + LIFETIME_S)
 
     def seal(self, session: Session) -> str:
-        """The text of the cookie."""
-        principal = session.principal
-        scopes = None if principal is None or principal.scopes is None else sorted(principal.scopes)
-        fields = [session.id, None if principal is None else principal.name, scopes, session.until]
+        """The cookie's text."""
+        scopes = None if session.principal.scopes is None else sorted(session.principal.scopes)
+        fields = [session.principal.name, scopes, session.expires, session.token]
         body = base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
-        return f"{body}.{self._sign('session', body)}"
+        return f"{body}.{self._sign(body)}"
 
     def open(self, cookie: str | None) -> Session | None:
-        """The session, or None for a cookie that is not ours, was changed, or is too old."""
+        """The session, or None for a cookie that is forged, changed or expired."""
         body, _, signature = (cookie or "").partition(".")
-        if not body or not _equal(self._sign("session", body), signature):
+        if not hmac.compare_digest(self._sign(body).encode(), signature.encode("utf-8", "replace")):
             return None
-        try:
-            session_id, name, scopes, until = json.loads(base64.urlsafe_b64decode(body))
-        except (ValueError, binascii.Error):
-            return None
-        if until <= self._now():
-            return None
-        principal = None if name is None else Principal(name, None if scopes is None else frozenset(scopes))
-        return Session(session_id, principal, until)
+        name, scopes, expires, token = json.loads(base64.urlsafe_b64decode(body))
+        principal = Principal(name, None if scopes is None else frozenset(scopes))
+        return Session(principal, expires, token) if expires > self._now() else None
 
-    def token(self, session: Session) -> str:
-        """What every form of this session carries."""
-        return self._sign("form", session.id)
-
-    def fits(self, session: Session, token: str) -> bool:
-        return _equal(self.token(session), token)
-
-    def _sign(self, purpose: str, text: str) -> str:
-        return hmac.new(self._secret, f"{purpose}\0{text}".encode(), hashlib.sha256).hexdigest()
-
-
-def _equal(ours: str, theirs: str) -> bool:
-    return hmac.compare_digest(ours.encode(), theirs.encode("utf-8", "replace"))
+    def _sign(self, body: str) -> str:
+        return hmac.new(self._secret, body.encode("utf-8", "replace"), hashlib.sha256).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser without scripts."""
+    """A client like a browser without scripts."""
 
     site: Site
     client: httpx.AsyncClient
@@ -47,9 +47,9 @@ def token_of(page: str) -> str:
 Visit = Callable[..., Awaitable[Visitor]]
 
 
-@pytest.fixture
-async def visit(database_url: str) -> AsyncIterator[Visit]:
-    """Opens the site with its options, and gives a visitor; the same site with ``also``."""
+@asynccontextmanager
+async def visits(database_url: str) -> AsyncIterator[Visit]:
+    """Gives visitors, of one site or each of a site of their own."""
     async with AsyncExitStack() as stack:
 
         async def visit(site: Site | None = None, **options: Any) -> Visitor:
@@ -57,6 +57,12 @@ async def visit(database_url: str) -> AsyncIterator[Visit]:
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=found.url, timeout=30))
             return Visitor(found, client)
 
+        yield visit
+
+
+@pytest.fixture
+async def visit(database_url: str) -> AsyncIterator[Visit]:
+    async with visits(database_url) as visit:
         yield visit
 
 

@@ -51,7 +51,7 @@ async def test_the_signal_that_a_job_waits_for_is_sent(visitor: Visitor) -> None
     page = await visitor.job(job)
     assert "Send the signal approval" in page
     assert re.findall(r"<option>(\w+)</option>", page) == ["approve", "refuse"], "the time-out is nobody's to send"
-    assert "You decide about" in page
+    assert "For your decision" in page
     key = re.search(r'name="key" value="([^"]+)"', page)
     assert key is not None
     fields = {"name": "approval", "key": key[1], "action": "approve", "payload": '{"by": "me"}'}
@@ -64,13 +64,13 @@ async def test_the_signal_that_a_job_waits_for_is_sent(visitor: Visitor) -> None
     assert await status(visitor, job) == "succeeded"
     late = await visitor.post(f"/jobs/{job}/signal", page, **fields)
     assert late.status_code == 422
-    assert "does not wait for this signal any more" in late.text
+    assert "no longer waits for this signal" in late.text
 
 
 async def test_what_cannot_be_undone_is_shown_before_it_is_started(visitor: Visitor) -> None:
     job = await visitor.site.run(document=PAYING)
     page = await visitor.job(job)
-    assert "something that cannot be undone" in page
+    assert "starts irreversible calls" in page
     assert "&#34;amount&#34;: 36" in page
     named = re.search(r'name="wait_id" value="([^"]+)"', page)
     assert named is not None
@@ -89,13 +89,13 @@ async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor)
     job = await visitor.site.run_unsettled()
     page = await visitor.job(job)
     [call] = (await visitor.site.reads.timeline(job)).tools
-    for shown in ("Did the tool pay take effect?", WHY, call.key, "&#34;amount&#34;: 36", "to be settled"):
+    for shown in ("Did the tool pay take effect?", WHY, call.key, "&#34;amount&#34;: 36", "needs settlement"):
         assert shown in page
     fields = {"key": call.key, "done": "yes", "result": '{"paid": 36}'}
     for _ in range(2):  # a second click sends nothing new
         assert (await visitor.post(f"/jobs/{job}/settle", page, **fields)).status_code == 303
     kept = await visitor.job(job)
-    assert "local says that it did." in kept
+    assert "Settled by local: it took effect" in kept
     assert "It took effect</button>" not in kept
     other = await visitor.post(f"/jobs/{job}/settle", page, **fields | {"done": "no"})
     assert other.status_code == 422
@@ -119,10 +119,10 @@ async def test_what_did_not_take_effect_goes_by_its_error(visitor: Visitor) -> N
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"done": "yes", "result": '{"paid": '}, "The result is no JSON"),
-        ({"done": "yes", "result": "36"}, "The result is none that pay returns: / must be"),
-        ({"done": "yes"}, "The result is no JSON"),
-        ({"done": "maybe", "result": "{}"}, "Press one of the two buttons"),
+        ({"done": "yes", "result": '{"paid": '}, "the result is not JSON"),
+        ({"done": "yes", "result": "36"}, "pay returns no such result: / must be"),
+        ({"done": "yes"}, "the result is not JSON"),
+        ({"done": "maybe", "result": "{}"}, "press one of the two buttons"),
         ({"done": "no", "key": "another"}, "and not of another"),
     ],
 )
@@ -145,7 +145,7 @@ async def test_a_request_to_end_that_waits_for_a_settlement_is_said(visitor: Vis
     job = await visitor.site.run_unsettled()
     page = await visitor.job(job)
     await visitor.post(f"/jobs/{job}/cancel", page)
-    assert "It is asked to end, and does so once it is settled." in await visitor.job(job)
+    assert "Cancellation requested: the job ends once it is settled." in await visitor.job(job)
     await visitor.post(f"/jobs/{job}/settle", page, done="yes", result="{}")
     async with visitor.site.worker() as driver:
         await driver.drive(job)
@@ -164,12 +164,12 @@ async def test_a_settlement_wants_its_token(visitor: Visitor) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"action": "approve", "payload": '{"by": '}, "The payload is no JSON"),
+        ({"action": "approve", "payload": '{"by": '}, "the payload is not JSON"),
         ({"action": "approve", "payload": "[1]"}, "must be a JSON object"),
-        ({"action": "approve", "payload": '{"by": 7}'}, "The signal would be refused"),
-        ({"action": "dance", "payload": ""}, "The signal would be refused"),
-        ({"payload": "{}"}, "The signal would be refused"),
-        ({"name": "other", "payload": "{}"}, "does not wait for this signal"),
+        ({"action": "approve", "payload": '{"by": 7}'}, "Nothing was sent: "),
+        ({"action": "dance", "payload": ""}, "Nothing was sent: "),
+        ({"payload": "{}"}, "Nothing was sent: "),
+        ({"name": "other", "payload": "{}"}, "no longer waits for this signal"),
     ],
 )
 async def test_a_signal_of_no_use_is_told_beside_what_was_typed(

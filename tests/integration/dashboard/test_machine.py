@@ -39,7 +39,7 @@ async def test_the_way_that_a_job_took_is_drawn_and_told(visitor: Visitor) -> No
     job = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [{"action": "approve"}]})
     page = unescape(await visitor.job(job))
     assert taken(page) == {("usage", "run_usage"), ("run_usage", "bill"), ("bill", "approve"), ("approve", "done")}
-    assert nodes(page)["usage"] == "usage: turn, visited 1 times"
+    assert nodes(page)["usage"] == "usage: turn, visited 1 time"
     assert nodes(page)["done"].endswith("; the job ended here")
     assert "never visited" in nodes(page)["broken"]
     way = re.findall(r'<li><a href="#(visit-\d)">(\w+)</a> (?:<span class="muted">([^<]+)</span>)?', page)
@@ -52,7 +52,7 @@ async def test_the_way_that_a_job_took_is_drawn_and_told(visitor: Visitor) -> No
     for anchor, *_ in way:
         assert f'id="{anchor}"' in page
     assert 'role="img"' in page
-    assert "The job made 4 visits, and never came to 2 of them." in page
+    assert "The job made 4 visits and never reached 2 of the states." in page
 
 
 async def test_the_state_in_which_a_job_failed_is_marked(visitor: Visitor) -> None:
@@ -66,16 +66,16 @@ async def test_the_state_in_which_a_job_failed_is_marked(visitor: Visitor) -> No
 async def test_an_action_without_an_edge_is_drawn_as_such(visitor: Visitor) -> None:
     job = await visitor.site.run({"action": "down"}, document=DENIED)
     page = await visitor.job(job)
-    assert "there is no edge for down" in page
+    assert "there is no transition for down" in page
     assert re.search(r'<g class="edge taken denied">|<g class="edge [^"]*denied">', page)
-    assert "chose <code>down</code>, for which there is no edge" in page
+    assert "chose <code>down</code>, which has no transition" in page
 
 
 async def test_a_failing_place_is_marked_in_the_answer(visitor: Visitor) -> None:
     job = await visitor.site.run(USAGE, WRONG, '{"hours": 12, "total": 36} as asked', RIGHT)
     page = unescape(await visitor.job(job))
     marked = re.findall(r'<mark title="([^"]+)"><span class="hidden">[^<]*</span>([^<]+)</mark>', page)
-    assert marked == [("must be hours times 3", '"total": 35'), ("no JSON from here on", "a")]
+    assert marked == [("must be hours times 3", '"total": 35'), ("not JSON from here on", "a")]
     assert "(character 28)" in page
 
 

@@ -71,11 +71,11 @@ async def test_a_job_is_forked_from_a_turn_with_changes(visitor: Visitor) -> Non
     ("fields", "said"),
     [
         ({"mode": "fork", "set": "states.bill.rules.0.check=output."}, "the changed document has 1 error"),
-        ({"mode": "fork", "set": "no change"}, "'no change' is no change; write PATH=VALUE"),
-        ({"mode": "fork", "from_turn": "7"}, "Nothing was begun"),
-        ({"mode": "fork", "from_turn": "x"}, "'x' is no turn"),
-        ({"mode": "dance"}, "Press one of the buttons"),
-        ({"mode": "revalidate", "set": "states.nowhere.ask=x"}, "Nothing was begun"),
+        ({"mode": "fork", "set": "no change"}, "'no change' is not PATH=VALUE"),
+        ({"mode": "fork", "from_turn": "7"}, "Nothing was started"),
+        ({"mode": "fork", "from_turn": "x"}, "'x' is not a turn"),
+        ({"mode": "dance"}, "press one of the buttons"),
+        ({"mode": "revalidate", "set": "states.nowhere.ask=x"}, "Nothing was started"),
     ],
 )
 async def test_a_replay_that_cannot_be_is_told_beside_what_was_typed(
@@ -96,7 +96,7 @@ async def test_what_did_not_fail_is_not_resumed(visitor: Visitor) -> None:
     assert "Resume</button>" not in page
     answer = await visitor.post(f"/jobs/{job}/replays", page, key="k", mode="resume")
     assert answer.status_code == 422
-    assert "Nothing was begun" in answer.text
+    assert "Nothing was started" in answer.text
 
 
 async def test_answers_are_judged_again_by_the_same_document_and_by_a_changed_one(visitor: Visitor) -> None:
@@ -104,11 +104,11 @@ async def test_answers_are_judged_again_by_the_same_document_and_by_a_changed_on
     page = await visitor.job(job)
     same = unescape((await visitor.post(f"/jobs/{job}/replays", page, mode="revalidate")).text)
     assert "3 stored answers were judged" in same
-    assert "Every verdict comes out as it was." in same
+    assert "All verdicts match." in same
     changes = "states.bill.rules.0.check=output.total == 35"
     answer = await visitor.post(f"/jobs/{job}/replays", page, mode="revalidate", set=changes)
     other = unescape(answer.text)
-    assert "2 would be judged otherwise." in other
+    assert "2 verdicts change." in other
     assert "accepted now" in other
     assert "must be hours times 3" in other
     assert await visitor.site.reads.replays(job) == ()

@@ -37,7 +37,7 @@ async def test_a_workflow_is_paused_and_goes_on_and_its_jobs_say_so(visitor: Vis
     assert await visitor.site.store.claim("worker", 60.0) is None
     assert (await visitor.post(f"/workflows/{name}/unpause", page)).status_code == 303
     assert "Its workflow is paused" not in await visitor.job(job)
-    assert "paused by local, with its workflow" in await visitor.job(job)
+    assert "paused by local, with workflow usage-bill" in await visitor.job(job)
 
 
 async def test_a_version_is_retired_and_taken_back(visitor: Visitor) -> None:
@@ -78,7 +78,7 @@ async def test_a_wait_for_somebody_else_has_no_form_and_a_form_that_is_sent_all_
 ) -> None:
     job = await visitor.site.run(document=ASKING, value={})
     page = await visitor.job(job)
-    assert "It is not yours to send" in page
+    assert "You may not send it" in page
     assert "somebody other than local" in page
     assert "STEPLADDER_API_KEYS" in page
     assert f'action="/jobs/{job}/signal"' not in page

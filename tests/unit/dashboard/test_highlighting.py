@@ -1,4 +1,4 @@
-"""The place that an error names is marked in the text, and nothing of the text is lost or changed."""
+"""Errors are highlighted where they are in the text, and the text stays the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.dashboard.marks import AROUND, Piece, excerpt, marked_json, marked_text, offset_of, pretty
+from stepladder.dashboard.highlighting import AROUND, Piece, excerpt, highlight_json, highlight_text, pretty, stopped_at
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.pointer import pointer
 
@@ -23,8 +23,8 @@ VALUES = st.recursive(
 )
 
 
-def marks(pieces: list[Piece]) -> list[str]:
-    return [piece.text for piece in pieces if piece.mark is not None]
+def highlighted(pieces: list[Piece]) -> list[str]:
+    return [piece.text for piece in pieces if piece.error is not None]
 
 
 def pointers(value: Any, path: tuple[str | int, ...] = ()) -> list[str]:
@@ -33,27 +33,32 @@ def pointers(value: Any, path: tuple[str | int, ...] = ()) -> list[str]:
 
 
 @given(VALUES, st.data())
-def test_the_text_is_that_of_any_other_json_on_the_page(value: Any, data: st.DataObject) -> None:
+def test_highlighting_does_not_change_the_text(value: Any, data: st.DataObject) -> None:
     wrong = data.draw(st.lists(st.sampled_from(pointers(value)), max_size=4))
-    pieces = marked_json(value, [(at, "wrong") for at in wrong])
+    pieces = highlight_json(value, [(at, "wrong") for at in wrong])
     assert "".join(piece.text for piece in pieces) == pretty(value)
-    assert bool(marks(pieces)) == any(wrong), "the whole value is never marked, and every part is"
+    assert bool(highlighted(pieces)) == any(wrong), "all parts can be highlighted, but not the whole value"
 
 
-def test_a_scalar_is_marked_with_its_name_and_an_object_to_its_bracket() -> None:
+def test_a_scalar_is_highlighted_with_its_name_an_object_to_its_bracket() -> None:
     value: Json = {"lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": -2}], "total": 35, "a/b": {"~": None}}
     wrong = ["/total", "/lines/1", "/lines/0/n", "/a~1b/~0"]
-    assert marks(marked_json(value, [(at, "no") for at in wrong])) == ['"n": 1', "{", '"total": 35', '"~": null']
+    assert highlighted(highlight_json(value, [(at, "no") for at in wrong])) == [
+        '"n": 1',
+        "{",
+        '"total": 35',
+        '"~": null',
+    ]
 
 
-def test_what_is_missing_is_marked_where_it_would_stand() -> None:
-    assert marks(marked_json({"line": {"n": 1}}, [("/line/sku", "must be there")])) == ['"line": {']
-    assert marks(marked_json({"n": 1}, [("/sku", "must be there")])) == []
+def test_a_missing_field_highlights_the_object_that_lacks_it() -> None:
+    assert highlighted(highlight_json({"line": {"n": 1}}, [("/line/sku", "must be there")])) == ['"line": {']
+    assert highlighted(highlight_json({"n": 1}, [("/sku", "must be there")])) == []
 
 
-def test_two_errors_at_one_place_are_one_mark_with_both_reasons() -> None:
-    pieces = marked_json({"n": 1}, [("/n", "too small"), ("/n", "not even")])
-    assert [piece.mark for piece in pieces if piece.mark] == ["too small; not even"]
+def test_two_errors_at_one_place_are_shown_together() -> None:
+    pieces = highlight_json({"n": 1}, [("/n", "too small"), ("/n", "not even")])
+    assert [piece.error for piece in pieces if piece.error] == ["too small; not even"]
 
 
 @pytest.mark.parametrize(
@@ -66,23 +71,25 @@ def test_two_errors_at_one_place_are_one_mark_with_both_reasons() -> None:
         (b'{"a": 1', Outcome.TRUNCATION, ""),
     ],
 )
-def test_where_an_answer_stopped_being_json_is_marked(content: bytes, outcome: Outcome, marked: str) -> None:
-    stopped = offset_of(content, outcome)
+def test_the_place_where_an_answer_stopped_being_json_is_highlighted(
+    content: bytes, outcome: Outcome, marked: str
+) -> None:
+    stopped = stopped_at(content, outcome)
     assert stopped is not None
     text = content.decode("utf-8", "replace")
-    pieces = marked_text(text, *stopped)
+    pieces = highlight_text(text, *stopped)
     assert "".join(piece.text for piece in pieces) == text
-    assert marks(pieces) == [marked]
+    assert highlighted(pieces) == [marked]
 
 
-def test_an_answer_that_failed_elsewhere_stopped_nowhere() -> None:
-    assert offset_of(b'{"a": 1}', Outcome.SEMANTIC) is None
-    assert offset_of(b"{", Outcome.REFUSED) is None
+def test_other_failures_have_no_place_in_the_text() -> None:
+    assert stopped_at(b'{"a": 1}', Outcome.SEMANTIC) is None
+    assert stopped_at(b"{", Outcome.REFUSED) is None
 
 
-def test_an_excerpt_shows_the_mark_with_what_stands_around_it() -> None:
+def test_an_excerpt_shows_the_text_around_the_error() -> None:
     text = json.dumps({"text": "x" * 2000})
-    before, mark, behind = excerpt(marked_text(text, 1000, "here"))
+    before, mark, behind = excerpt(highlight_text(text, 1000, "here"))
     assert before == Piece("… " + text[1000 - AROUND : 1000])
     assert mark == Piece(text[1000], "here")
     assert behind == Piece(text[1001 : 1001 + AROUND] + " …")
