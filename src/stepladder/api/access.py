@@ -1,4 +1,4 @@
-"""Who may ask for what: API keys with scopes, or, without keys, whoever sits at this machine."""
+"""Authentication and scopes: API keys, or, without keys, loopback clients."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
 EVERYTHING = "*"
-"""The scope that holds all others, the permissions of tools among them."""
+"""The scope that includes all others, and every tool's permissions."""
 
 
 class Scope(StrEnum):
-    """What the routes ask for. A key's other scopes are the permissions that its jobs' tools may use."""
+    """What the routes require. A key's other scopes are permissions for the tools of its jobs."""
 
     READ = "jobs:read"
-    """Everything that only looks: workflows, jobs, events, raw answers, engines, metrics."""
+    """Everything that only reads: workflows, jobs, events, raw answers, engines, metrics."""
     WRITE = "jobs:write"
     """Submit, cancel, pause and unpause."""
     PUBLISH = "workflows:write"
     SIGNAL = "signals:write"
     SETTLE = "settlements:write"
-    """Say whether a tool that cannot be undone took effect."""
+    """Settle whether an irreversible tool took effect."""
     ADMIN = "admin"
-    """All routes, and no tool."""
+    """All routes, but no tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal(Actor):
-    """Who asks."""
+    """Who sent a request."""
 
     def may(self, scope: Scope) -> bool:
         return self.scopes is None or not self.scopes.isdisjoint((scope, Scope.ADMIN))
@@ -55,12 +55,12 @@ LOCAL = Principal(actor.LOCAL.name)
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is kept: its hash, and whom it stands for."""
+    """A key's hash, and its principal."""
 
     principal: Principal
     digest: bytes = field(repr=False)
     max_in_flight: int | None = None
-    """How many of its jobs workers may have in hand at once; None leaves it to the setting for all."""
+    """How many of its jobs may be in flight at once; None means the setting for all principals."""
 
 
 class _KeyText(BaseModel):
@@ -79,7 +79,7 @@ def parse_keys(text: str) -> tuple[ApiKey, ...]:
     """
     parsed = parse(text.encode("utf-8", "surrogateescape"))
     if isinstance(parsed, NotJson):
-        raise _bad_keys(f"no JSON ({parsed.cause} at character {parsed.offset})")
+        raise _bad_keys(f"not JSON ({parsed.cause} at character {parsed.offset})")
     try:
         keys = TypeAdapter(list[_KeyText]).validate_python(parsed.value)
     except ValidationError as error:
@@ -90,7 +90,7 @@ def parse_keys(text: str) -> tuple[ApiKey, ...]:
         raise _bad_keys("the list is empty")
     for word in ("name", "key"):
         if len({getattr(key, word) for key in keys}) < len(keys):
-            raise _bad_keys(f"two of them have the same {word}")
+            raise _bad_keys(f"two keys have the same {word}")
     return tuple(ApiKey(Principal(key.name, _scopes(key.scopes)), _digest(key.key), key.max_in_flight) for key in keys)
 
 
@@ -108,7 +108,7 @@ def _digest(key: str) -> bytes:
 
 
 class Access:
-    """Finds out who asks. Raises ``ProblemError`` for whom it does not let in."""
+    """Authenticates requests. Raises ``ProblemError`` where that fails."""
 
     def __init__(self, keys: Sequence[ApiKey] = ()) -> None:
         self._keys = tuple(keys)
@@ -118,7 +118,7 @@ class Access:
         return bool(self._keys)
 
     def admit(self, headers: Headers, client: str | None) -> Principal:
-        """``client`` is the address of the other side of the connection; None for a socket of this machine's own."""
+        """``client`` is the peer's address; None for a local socket."""
         if not self._keys:
             _check_local(headers, client)
             return LOCAL
@@ -127,13 +127,11 @@ class Access:
             raise _unauthorized("no API key was sent", "send the header Authorization: Bearer KEY")
         principal = self.principal(key.strip())
         if principal is None:
-            raise _unauthorized(
-                "the API key is not known", "send one of the keys of STEPLADDER_API_KEYS", "invalid_token"
-            )
+            raise _unauthorized("unknown API key", "send one of the keys of STEPLADDER_API_KEYS", "invalid_token")
         return principal
 
     def principal(self, key: str) -> Principal | None:
-        """Whom a key stands for. It takes as long for a wrong key as for a right one."""
+        """The principal of a key. A wrong key takes as long as a right one."""
         digest = _digest(key)
         found = [known.principal for known in self._keys if hmac.compare_digest(known.digest, digest)]
         return found[0] if found else None
@@ -144,26 +142,26 @@ def _unauthorized(detail: str, remedy: str, error: str = "") -> ProblemError:
     return ProblemError(401, "unauthorized", detail, remedy=remedy, headers={"WWW-Authenticate": challenge})
 
 
-SET_KEYS = "set STEPLADDER_API_KEYS, and the API answers whoever has a key"
+SET_KEYS = "set STEPLADDER_API_KEYS and send a key"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def _check_local(headers: Headers, client: str | None) -> None:
-    """Without keys: the connection comes from this machine, and no web page of somebody else's stands behind it."""
+    """Without keys: the connection comes from this machine, and not from a foreign web page."""
     if not _is_loopback(client) or any(name in headers for name in FORWARDED):
-        detail = "without API keys the API answers on this machine alone"
+        detail = "without API keys the API answers only this machine"
         raise ProblemError(403, "not-local", detail, remedy=SET_KEYS)
-    # A page whose name was made to point at this machine says its own name here.
+    # DNS rebinding: a page whose name resolves to this machine sends its own name here.
     hosts = headers.getlist("host")
     if len(hosts) != 1 or _hostname(hosts[0]) not in HOSTS:
-        detail = f"without API keys the API is asked for as {', '.join(HOSTS)}, and not under another name"
+        detail = f"without API keys the Host header must be one of {', '.join(HOSTS)}"
         raise ProblemError(403, "wrong-host", detail, remedy=SET_KEYS)
-    # A page from elsewhere may send forms here; its browser says where it comes from.
+    # A foreign page may send forms here; its browser says so.
     origin = headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc != hosts[0]
     if foreign or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        detail = "without API keys the API answers no web page from elsewhere"
+        detail = "without API keys the API answers no cross-site request"
         raise ProblemError(403, "cross-site", detail, remedy=SET_KEYS)
 
 

@@ -27,7 +27,7 @@ READ_WITHIN_S = 60.0
 
 JSON_TYPES = ("application/json", "text/json")
 UNSAID = ("", "application/x-www-form-urlencoded")
-"""What clients say of a body when nobody told them what it is; curl and urllib say the latter."""
+"""Defaults of clients that were not told the type; curl and urllib send the latter."""
 
 
 def media_type(request: Request) -> str:
@@ -35,10 +35,10 @@ def media_type(request: Request) -> str:
 
 
 async def read_body(request: Request, limit: int = MAX_BYTES) -> bytes:
-    """The body as it came. A 413 as soon as it is known to be longer than ``limit``, before the rest is read."""
+    """The body as received. A 413 as soon as it exceeds ``limit``, before the rest is read."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ProblemError(415, "unsupported-encoding", "the body is compressed", remedy="send it as it is")
-    if int(request.headers.get("content-length", "0")) > limit:  # the server has seen that it is a number
+        raise ProblemError(415, "unsupported-encoding", "the body is compressed", remedy="send it uncompressed")
+    if int(request.headers.get("content-length", "0")) > limit:  # the server has checked that it is a number
         raise _too_large(limit)
     chunks: list[bytes] = []
     size = 0
@@ -52,13 +52,13 @@ async def read_body(request: Request, limit: int = MAX_BYTES) -> bytes:
     except TimeoutError:
         detail = f"the body did not arrive within {READ_WITHIN_S:g} seconds"
         raise ProblemError(408, "request-timeout", detail, remedy="send it again; nothing was done") from None
-    except ClientDisconnect:  # nobody is left to read the problem; the log has it
-        raise ProblemError(400, "broken-off", "the client went away in the middle of its body") from None
+    except ClientDisconnect:  # no client is left to read the problem; it is logged
+        raise ProblemError(400, "broken-off", "the client disconnected while sending its body") from None
     return b"".join(chunks)
 
 
 async def read_json(request: Request, limit: int = MAX_BYTES) -> Json:
-    """The body as one JSON document, by the same strict reading as a model's answer."""
+    """The body as one JSON document, parsed as strictly as a model's answer."""
     kind = media_type(request)
     if kind not in JSON_TYPES + UNSAID and not kind.endswith("+json"):
         detail, remedy = f"the body is {kind}", "send JSON, and say Content-Type: application/json"
@@ -68,18 +68,18 @@ async def read_json(request: Request, limit: int = MAX_BYTES) -> Json:
         unit = "byte" if parsed.cause is Cause.BAD_UNICODE else "character"
         reason = f"{parsed.reason.replace('the answer', 'the body', 1)} ({parsed.cause}, at {unit} {parsed.offset})"
         detail = "the body is not one JSON document"
-        raise ProblemError(400, "bad-json", detail, mistakes=[Mistake(reason)], remedy="mend it; nothing was done")
+        raise ProblemError(400, "bad-json", detail, mistakes=[Mistake(reason)], remedy="fix it; nothing was done")
     return parsed.value
 
 
 def shaped(model: type[Model], value: Json) -> Model:
-    """The body in its shape, or a problem with every place where it has another."""
+    """The body as ``model``, or a problem with every mistake in it."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         mistakes = [_mistake(found) for found in error.errors(include_url=False)]
         count = f"{len(mistakes)} mistake" + ("" if len(mistakes) == 1 else "s")
-        raise invalid(f"the body has {count}", mistakes, "mend them; nothing was done") from None
+        raise invalid(f"the body has {count}", mistakes, "fix them; nothing was done") from None
 
 
 def _mistake(found: Any) -> Mistake:

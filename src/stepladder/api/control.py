@@ -1,4 +1,4 @@
-"""Routes: what is said to a job while it lives."""
+"""Routes: signal, cancel, pause and unpause a job."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
 PAYLOAD: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "The payload. `wait_id` beside its own fields names the wait that is meant.",
+        "description": "The payload. `wait_id` beside its own fields names the wait.",
         "content": {"application/json": {"schema": {}, "example": {"action": "approve"}}},
     }
 }
-NOBODY_ELSE = "without STEPLADDER_API_KEYS everybody is `local`: set it, with a key for each of those who confirm"
+NO_SECOND_PRINCIPAL = "without STEPLADDER_API_KEYS everyone is `local`: set it, with a key for each person who confirms"
 SignalName = Annotated[str, Path(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)]
 SignalKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", description="the signal's id: it is taken once, however often it comes")
+    str | None,
+    Header(alias="Idempotency-Key", description="the signal's id: it is taken once, even if sent again"),
 ]
 
 
@@ -44,8 +45,8 @@ SignalKey = Annotated[
     status_code=202,
     openapi_extra=PAYLOAD,
     responses={
-        202: answered(Signalled, "The signal is kept"),
-        200: answered(Signalled, "This signal came before"),
+        202: answered(Signalled, "The signal is stored"),
+        200: answered(Signalled, "This signal was sent before"),
         **problems(404, 409, body=True),
     },
 )
@@ -57,8 +58,8 @@ async def send_signal(
     sender: Signaller,
     idempotency_key: SignalKey = None,
 ) -> JsonAnswer:
-    """Send a signal. What the open wait would refuse is refused here, a sender who may not answer it with 403; one
-    that comes early is kept."""
+    """Send a signal. One that the open wait would refuse is refused here, with 403 for a sender who may not answer it;
+    an early one is kept."""
     payload = await read_json(request)
     signal_id = _signal_id(job_id, idempotency_key)
     sent = (name, payload, sender.name)
@@ -71,7 +72,7 @@ async def send_signal(
     wait = await services.reads.open_wait(job_id) if job.waiting_for == name else None
     match refusal(machine, wait, name, payload, sender, job.principal):
         case Unfit(reason, violations):
-            raise invalid(reason, mistakes_of(violations) or [Mistake(reason)], "mend it; the job waits on")
+            raise invalid(reason, mistakes_of(violations) or [Mistake(reason)], "fix it; the job is still waiting")
         case Forbidden(reason):
             raise ProblemError(403, "forbidden", reason, remedy=_who_else(services))
         case TooEarly(reason):
@@ -79,7 +80,7 @@ async def send_signal(
     match await services.store.signal(job_id, signal_id, name, payload, sender):
         case Receipt.FINAL | Receipt.UNKNOWN:
             raise _ended(await services.job(job_id))
-        case Receipt.DUPLICATE:  # another one under this key came in at this moment
+        case Receipt.DUPLICATE:  # another one under this key arrived at the same time
             await _came_before(services, job_id, signal_id, sent)
             return _signalled("duplicate", signal_id)
     services.notify([job.id])
@@ -87,7 +88,7 @@ async def send_signal(
 
 
 def _signal_id(job_id: UUID, key: str | None) -> UUID:
-    """A key that is a UUID is the id itself; another one leads to the same id each time."""
+    """A key that is a UUID is the id itself; any other is hashed to one."""
     if key is None:
         return uuid7()
     check_key(key)
@@ -98,7 +99,7 @@ def _signal_id(job_id: UUID, key: str | None) -> UUID:
 
 
 def _who_else(services: Services) -> str:
-    return "send it with a key that may" if services.access.wants_key else NOBODY_ELSE
+    return "send it with a key that may" if services.access.wants_key else NO_SECOND_PRINCIPAL
 
 
 async def _came_before(services: Services, job_id: UUID, signal_id: UUID, sent: tuple[str, Json, str]) -> bool:
@@ -106,8 +107,8 @@ async def _came_before(services: Services, job_id: UUID, signal_id: UUID, sent: 
     if before is None:
         return False
     if canonical(list(before)) != canonical(list(sent)):
-        mistakes = [Mistake("another signal came under this key", parameter="Idempotency-Key")]
-        detail = "the idempotency key is taken by another signal to this job"
+        mistakes = [Mistake("another signal was sent under this key", parameter="Idempotency-Key")]
+        detail = "the idempotency key was used for another signal to this job"
         remedy = "send the same payload again, or use a new key; nothing was stored"
         raise ProblemError(422, "idempotency-key-reused", detail, mistakes=mistakes, remedy=remedy)
     return True
@@ -118,27 +119,27 @@ def _signalled(status: Literal["accepted", "duplicate"], signal_id: UUID) -> Jso
 
 
 CHANGED = {
-    202: answered(Job, "Noted; the job as it stands"),
-    200: answered(Job, "It was so already"),
+    202: answered(Job, "Done; the job as it is now"),
+    200: answered(Job, "Nothing changed"),
     **problems(404, 409),
 }
 
 
 @router.post("/cancel", status_code=202, responses=CHANGED)
 async def cancel_job(job_id: UUID, services: ServicesDep, _: Writer) -> JsonAnswer:
-    """Ask for the job to end. A request that is under way is broken off."""
+    """Cancel the job. A request in flight is aborted."""
     return await _change(services, job_id, await services.store.request_cancel(job_id), JobStatus.CANCELLED)
 
 
 @router.post("/pause", status_code=202, responses=CHANGED)
 async def pause_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
-    """Let nobody go on with the job. An attempt that is under way is finished; the deadline stands still."""
+    """Pause the job. An attempt in flight is finished; the deadline is suspended."""
     return await _change(services, job_id, await services.store.pause(job_id, principal.name), None)
 
 
 @router.post("/unpause", status_code=202, responses=CHANGED)
 async def unpause_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
-    """Let the job go on where it was."""
+    """Continue the job where it was."""
     return await _change(services, job_id, await services.store.unpause(job_id, principal.name), None)
 
 

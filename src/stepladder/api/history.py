@@ -1,4 +1,4 @@
-"""Routes: what a job went through, turn by turn, event by event, and to the byte."""
+"""Routes: a job's turns, events and visits, and the exact bytes of requests and answers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
     responses={200: {"model": list[Turn], "description": "Turns, with their attempts"}, **problems(404)},
 )
 async def get_turns(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
-    """Every turn with every attempt, the open ones included."""
+    """Every turn with every attempt, open ones included."""
     turns = await services.reads.turns(job_id)
     if not turns:
         await services.job(job_id)
@@ -70,7 +70,7 @@ async def get_turns(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswe
 
 @router.get("/attempts/{attempt_id}/raw", response_class=Response, responses=RAW)
 async def get_raw(attempt_id: UUID, services: ServicesDep, _: Reader) -> Response:
-    """What the engine answered, as it came. Empty while nothing has come; a 410 where retention took it away."""
+    """What the engine answered, byte for byte. Empty while nothing has arrived; a 410 where retention removed it."""
     body = await services.reads.raw(attempt_id)
     if body is None:
         raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
@@ -103,9 +103,9 @@ async def get_events(
     job_id: UUID,
     services: ServicesDep,
     _: Reader,
-    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="events behind this ordinal")] = 0,
-    limit: Annotated[int, Query(ge=1, le=10_000, description="of the list; a stream has no end")] = 1000,
-    last_event_id: Annotated[str | None, Header(description="the stream goes on behind this one")] = None,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="events after this ordinal")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="of the list; a stream has no limit")] = 1000,
+    last_event_id: Annotated[str | None, Header(description="the stream continues after this one")] = None,
 ) -> Response:
     """The history. As `text/event-stream` it follows the job until it ends; the event's `id` is its ordinal."""
     job = await services.job(job_id)
@@ -114,7 +114,7 @@ async def get_events(
     behind = max(after, _ordinal(last_event_id))
     over = job.status.final and (behind >= job.event_count or not await services.reads.events(job_id, behind, 1))
     if over:
-        return Response(status_code=204)  # by which a browser knows not to come back
+        return Response(status_code=204)  # tells a browser not to reconnect
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_follow(services, job_id, behind), media_type=STREAM, headers=headers)
 
@@ -124,19 +124,19 @@ def _ordinal(last_event_id: str | None) -> int:
         return 0
     if last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10:
         return int(last_event_id)
-    mistakes = [Mistake("it is the `id` of an event, a number", parameter="Last-Event-ID")]
-    raise invalid("the header Last-Event-ID cannot be used", mistakes, "leave it out to begin with the first event")
+    mistakes = [Mistake("must be the `id` of an event, a number", parameter="Last-Event-ID")]
+    raise invalid("the header Last-Event-ID cannot be used", mistakes, "leave it out to start with the first event")
 
 
 async def _follow(services: Services, job_id: UUID, behind: int) -> AsyncIterator[bytes]:
-    """Events as they are written, a comment now and then, until the job has ended or the server is to.
+    """Events as they are written, and a comment as heartbeat, until the job or the server ends.
 
-    A database that breaks ends the stream; the client comes back, and says how far it has read.
+    A broken database connection ends the stream; the client reconnects, and says how far it has read.
     """
     yield f"retry: {RECONNECT_MS}\n\n".encode()
     try:
         while not services.watch.closed:
-            # Progress first: what a job that has ended by now has said is then all read.
+            # Progress first, so that all events of a job that has ended by now are read.
             progress = (await services.reads.progress([job_id])).get(job_id)
             while events := await services.reads.events(job_id, behind, CHUNK):
                 behind = events[-1].ordinal
@@ -146,14 +146,14 @@ async def _follow(services: Services, job_id: UUID, behind: int) -> AsyncIterato
             if not await services.watch.until(job_id, partial(_has_moved, behind), services.heartbeat_s):
                 yield b": still here\n\n"
     except UnreachableError as error:
-        log.warning("stream broken off", job=str(job_id), reason=str(error))
+        log.warning("stream aborted", job=str(job_id), reason=str(error))
 
 
 def _has_moved(behind: int, progress: Progress) -> bool:
-    """The end counts as well: its event may have been read after a progress that did not know of it."""
+    """The end counts too: its event may be newer than the progress that was read."""
     return progress.final or progress.event_count > behind
 
 
 def _framed(event: Event) -> str:
-    """JSON has no line breaks of its own, so that one line of data holds it."""
+    """JSON contains no line break, so one line of data holds it."""
     return f"id: {event.ordinal}\nevent: {event.kind}\ndata: {json_text(event)}\n\n"

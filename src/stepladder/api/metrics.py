@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what the database counts, for all processes alike, and the requests of this one."""
+"""Metrics for Prometheus: counts from the database, the same in every process, and this process's HTTP requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepladder.models.counts import Row, Tallies, Tally
 
 FRESH_S = 2.0
-"""However many ask, the database is read once in this time."""
+"""The database is read at most once in this time."""
 
 ATTEMPTS = (1, 2, 3, 4, 5, 8, 13)
 """Bounds of the buckets of attempts per turn. Three answers are the default; lost ones come on top."""
@@ -66,7 +66,7 @@ class Metrics:
         )
 
     def answered(self, method: str, route: str, status: int) -> None:
-        """Counts a request. ``route`` is the pattern, never a path, of which there is no end."""
+        """Counts a request. ``route`` is the pattern, never a path: their number is unbounded."""
         self._requests.labels(method, route, str(status)).inc()
 
     async def page(self) -> bytes:

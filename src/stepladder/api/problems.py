@@ -1,4 +1,4 @@
-"""Problems (RFC 9457): what happened, where, and what to do next, for every error that a client can see."""
+"""Problems (RFC 9457): what happened, where, and what to do next, for every error that clients see."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/problem+json"
 BASE = "urn:stepladder:problem:"
 MOST_ERRORS = 100
-"""Of the places where a body is wrong; a batch of 1,000 jobs has more than anybody reads."""
+"""Listed in one problem; a batch of 1,000 jobs may have many more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Problem(ResponseModel):
 
 
 class ProblemError(Exception):
-    """The way out of a route. ``kind`` is the last word of the problem's ``type``, which programs may rely on."""
+    """Raised by routes. ``kind`` is the last word of the problem's ``type``, which programs may rely on."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ def invalid(detail: str, mistakes: Sequence[Mistake], remedy: str = "") -> Probl
 
 
 def mistakes_of(violations: Sequence[Violation], under: str = "") -> list[Mistake]:
-    """Where a schema is broken, by pointer into the body."""
+    """Schema violations, by pointer into the body."""
     return [Mistake(violation.reason, under + violation.pointer) for violation in violations]
 
 
@@ -145,36 +145,36 @@ def of_error(error: StepladderError) -> ProblemError:
         return ProblemError(410, "gone", str(error), remedy=error.remedy)
     if isinstance(error, BadInputError):
         return ProblemError(422, "invalid-request", str(error), remedy=error.remedy)
-    return ProblemError(500, "internal-error", "something went wrong inside the server", remedy=error.remedy)
+    return ProblemError(500, "internal-error", "internal error", remedy=error.remedy)
 
 
 def install(app: FastAPI) -> None:
     """Turns every exception into a problem."""
 
     @app.exception_handler(ProblemError)
-    async def tell(_: Request, error: ProblemError) -> JsonAnswer:
+    async def answer(_: Request, error: ProblemError) -> JsonAnswer:
         return error.answer()
 
     @app.exception_handler(StepladderError)
-    async def tell_error(_: Request, error: StepladderError) -> JsonAnswer:
+    async def answer_error(_: Request, error: StepladderError) -> JsonAnswer:
         return of_error(error).answer()
 
     @app.exception_handler(HTTPException)
-    async def tell_http(request: Request, error: HTTPException) -> JsonAnswer:
+    async def answer_http(request: Request, error: HTTPException) -> JsonAnswer:
         return _of_http(request, error).answer()
 
     @app.exception_handler(RequestValidationError)
-    async def tell_parameters(_: Request, error: RequestValidationError) -> JsonAnswer:
+    async def answer_parameters(_: Request, error: RequestValidationError) -> JsonAnswer:
         return _of_parameters(error).answer()
 
     @app.exception_handler(Exception)
-    async def tell_bug(request: Request, _: Exception) -> JsonAnswer:  # it is raised again, and ``shell`` logs it
+    async def answer_bug(request: Request, _: Exception) -> JsonAnswer:  # raised again for ``Middleware`` to log
         return of_bug(request.state.request_id).answer()
 
 
 def of_bug(request_id: str) -> ProblemError:
-    detail = "something went wrong inside the server"
-    remedy = f"the server's log says more, under the request {request_id}"
+    detail = "internal error"
+    remedy = f"see the server's log for the request {request_id}"
     return ProblemError(500, "internal-error", detail, remedy=remedy)
 
 
@@ -182,7 +182,7 @@ def _of_http(request: Request, error: HTTPException) -> ProblemError:
     headers = dict(error.headers or {})
     match error.status_code:
         case 404:
-            detail, remedy = f"there is nothing at {request.url.path}", "the routes are listed in /openapi.json"
+            detail, remedy = f"there is no route {request.url.path}", "the routes are listed in /openapi.json"
             return ProblemError(404, "not-found", detail, remedy=remedy)
         case 405:
             allowed = headers.get("Allow", "")
@@ -202,4 +202,4 @@ def _of_parameters(error: RequestValidationError) -> ProblemError:
             return not_found(f"{name.removesuffix('_id')} {str(found['input'])[:100]!r}", "ids are UUIDs")
         mistakes.append(Mistake(found["msg"][0].lower() + found["msg"][1:], parameter=name))
     listed = ", ".join(str(mistake.parameter) for mistake in mistakes)
-    return invalid(f"the request has wrong parameters: {listed}", mistakes, "mend them; nothing was done")
+    return invalid(f"the request has wrong parameters: {listed}", mistakes, "fix them; nothing was done")

@@ -1,4 +1,4 @@
-"""Routes: a job's answers judged again, and new jobs that continue from an earlier one."""
+"""Routes: judge a job's answers again, or replay a job as a new one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Path = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class ReplayOrder(BaseModel):
-    """How to replay a job.
+    """A replay.
 
     `revalidate` judges the stored answers, by the same document or a changed one, and writes nothing. `resume`
     continues where a failed or cancelled job stopped. `fork` continues from any turn, or starts anew, by a changed
@@ -52,7 +52,7 @@ class ReplayOrder(BaseModel):
         None,
         ge=1,
         le=2**31 - 1,
-        description="the turn to ask again, carrying over all before it",
+        description="asked again, earlier turns are carried over; default: where it failed",
     )
     changes: dict[Path, Any] = Field(
         default_factory=dict,
@@ -65,7 +65,7 @@ class ReplayOrder(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> ReplayOrder:
         if self.mode == "revalidate" and (self.from_turn is not None or "input" in self.model_fields_set):
-            raise ValueError("revalidate judges every answer as it was given, and takes neither from_turn nor input")
+            raise ValueError("revalidate judges every answer, and takes neither from_turn nor input")
         return self
 
     def wanted(self) -> Wanted:

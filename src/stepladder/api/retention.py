@@ -1,4 +1,4 @@
-"""Routes: whether retention may take a job's raw answers and its history."""
+"""Routes: exempt a job from retention, or not."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["retention"])
 
 CHANGED = {
-    202: answered(Job, "Done; the job as of now"),
-    200: answered(Job, "It was so already"),
+    202: answered(Job, "Done; the job as it is now"),
+    200: answered(Job, "Nothing changed"),
     **problems(404),
 }
 
 
 @router.post("/hold", status_code=202, responses=CHANGED)
 async def hold_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
-    """Keep the job's raw answers and its history, however old they get."""
-    return await _told(services, job_id, await retention.hold(services.store.database, job_id, principal.name))
+    """Keep the job's raw answers and its history, whatever their age."""
+    return await _changed(services, job_id, await retention.hold(services.store.database, job_id, principal.name))
 
 
 @router.post("/release", status_code=202, responses=CHANGED)
 async def release_job(job_id: UUID, services: ServicesDep, _: Writer) -> JsonAnswer:
-    """Let them go with age again."""
-    return await _told(services, job_id, await retention.release(services.store.database, job_id))
+    """Let retention remove them again."""
+    return await _changed(services, job_id, await retention.release(services.store.database, job_id))
 
 
-async def _told(services: Services, job_id: UUID, receipt: Receipt) -> JsonAnswer:
+async def _changed(services: Services, job_id: UUID, receipt: Receipt) -> JsonAnswer:
     job = await services.job(job_id)
     return JsonAnswer(job, 202 if receipt is Receipt.ACCEPTED else 200)

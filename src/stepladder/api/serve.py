@@ -1,4 +1,4 @@
-"""Serving the application over HTTP until it is told to end."""
+"""Serving the application over HTTP until it is stopped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("stepladder.api")
 
 END_WITHIN_S = 10
-"""Requests that are under way when the server is told to end have this long."""
+"""Requests in flight when the server is stopped have this long."""
 
 KEEP_ALIVE_S = 60
 BACKLOG = 2048
@@ -35,15 +35,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve(app: Application, host: str, port: int, *, started: Callable[[str], None] = lambda _: None) -> None:
-    """Serves ``app`` until SIGINT or SIGTERM, or until it is cancelled; ``started`` is told the URL.
+    """Serves ``app`` until SIGINT or SIGTERM, or until it is cancelled; ``started`` is called with the URL.
 
-    Streams are ended, requests under way are finished, and then it returns. A second signal breaks them off. Port 0
-    takes a free one. Raises ``BadInputError`` for an address that cannot be listened at, and for one that others can
-    reach while there are no API keys.
+    Then streams are ended, requests in flight are finished, and it returns. A second signal aborts them. Port 0 takes a
+    free one. Raises ``BadInputError`` for an address that cannot be listened on, and, without API keys, for one that
+    other machines can reach.
     """
     if not app.access.wants_key and not is_loopback(host):
-        message = f"without API keys the API listens on this machine alone, and {host} is not that"
-        raise BadInputError(message, remedy="set STEPLADDER_API_KEYS, or listen at 127.0.0.1")
+        message = f"without API keys the API listens only on loopback, and {host} is not"
+        raise BadInputError(message, remedy="set STEPLADDER_API_KEYS, or listen on 127.0.0.1")
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,
@@ -51,7 +51,7 @@ async def serve(app: Application, host: str, port: int, *, started: Callable[[st
             ws="none",
             lifespan="on",
             log_config=None,
-            access_log=False,  # the application's own says more, and leaves queries out
+            access_log=False,  # the application's own log has more, and leaves out queries
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_S,
@@ -70,7 +70,7 @@ async def serve(app: Application, host: str, port: int, *, started: Callable[[st
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine can reach what listens at ``host``."""
+    """Whether only this machine can reach what listens on ``host``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -85,10 +85,10 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        message = f"the API cannot listen at {host} port {port}: {reason}"
+        message = f"the API cannot listen on {host} port {port}: {reason}"
         raise BadInputError(message, remedy="choose another port or address") from None
-    # What is accepted takes this over. asyncio sets it only on sockets that name their protocol, which this one does
-    # not, and without it every answer waits 40 ms for an acknowledgement.
+    # Accepted sockets inherit this. asyncio sets it only on sockets that name their protocol, which this one does not;
+    # without it every answer waits 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with listener:
         yield listener
@@ -99,7 +99,7 @@ def _url(host: str, listener: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    """With signals that end streams first, and that are not raised again once the server has ended."""
+    """Signals end streams first, and are not raised again once the server has ended."""
 
     def __init__(self, config: uvicorn.Config, app: Application, started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -130,11 +130,11 @@ class _Server(uvicorn.Server):
         self._app.end_streams()
 
     def _log_started_message(self, listeners: Any) -> None:
-        """``started`` is told instead."""
+        """``started`` is called instead."""
 
 
 class _Protocol(H11Protocol):
-    """What is no HTTP is told as a problem, too."""
+    """Requests that are not HTTP are answered with a problem, too."""
 
     def send_400_response(self, msg: str) -> None:
         problem = ProblemError(400, "bad-http", msg, remedy="send a request in HTTP/1.1").answer()
@@ -155,7 +155,7 @@ class _Forward(logging.Handler):
 
 @contextmanager
 def _forwarded_logs() -> Iterator[None]:
-    """uvicorn's own lines among ours: warnings and what is worse."""
+    """uvicorn's warnings and errors in our log."""
     logger, handler = logging.getLogger("uvicorn"), _Forward(logging.WARNING)
     before = (logger.propagate, logger.level)
     logger.addHandler(handler)

@@ -1,4 +1,4 @@
-"""The route by which a person says whether a tool took effect."""
+"""Route: settle whether an irreversible tool took effect."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
 
 
 class Settlement(BaseModel):
-    """Whether a tool took effect. With `done` goes the `result` that it would have returned, null included.
+    """Whether a tool took effect. `done` needs the `result` that it would have returned; null is one.
 
-    `key` is the idempotency key of the call that is meant; without it, it is the one that the job waits for.
+    `key` is the idempotency key of the call; the default is the call that the job waits for.
     """
 
     model_config = ConfigDict(
@@ -38,9 +38,9 @@ class Settlement(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> Settlement:
         if self.done and "result" not in self.model_fields_set:
-            raise ValueError("what took effect has a `result`, as the tool would have returned it; null is one")
+            raise ValueError("`done` needs the `result` that the tool would have returned; null is one")
         if not self.done and "result" in self.model_fields_set:
-            raise ValueError("what did not take effect has no `result`")
+            raise ValueError("a call that did not take effect has no `result`")
         return self
 
 
@@ -49,13 +49,13 @@ class Settlement(BaseModel):
     status_code=202,
     openapi_extra=takes(Settlement),
     responses={
-        202: answered(Job, "It is kept, and the job goes on; the job as it stands"),
-        200: answered(Job, "The same was said before"),
+        202: answered(Job, "It is stored, and the job continues; the job as it is now"),
+        200: answered(Job, "It was settled like that before"),
         **problems(404, 409, body=True),
     },
 )
 async def settle_job(request: Request, job_id: UUID, services: ServicesDep, principal: Settler) -> JsonAnswer:
-    """Say whether an irreversible tool took effect, where its worker died or did not hear of it in time."""
+    """Settle whether an irreversible tool took effect, where its worker died or did not get its result in time."""
     asked = shaped(Settlement, await read_json(request))
     job = await services.job(job_id)
     said = Settled(asked.done, asked.result, principal.name)
@@ -63,8 +63,8 @@ async def settle_job(request: Request, job_id: UUID, services: ServicesDep, prin
     match found:
         case Misfit(tool, violations):
             mistakes = mistakes_of(violations, "/result")
-            remedy = "send the result as the tool would have returned it; nothing was kept"
-            raise invalid(f"the result is none that {tool} returns", mistakes, remedy)
+            remedy = "send the result as the tool would have returned it; nothing was stored"
+            raise invalid(f"{tool} cannot return this result", mistakes, remedy)
         case NotKept(settling, reason):
             kind = "settled-otherwise" if settling is Settling.CONTRADICTED else "not-asked"
             raise ProblemError(409, kind, f"job {job_id}: {reason}", remedy=_see(job_id))
@@ -74,4 +74,4 @@ async def settle_job(request: Request, job_id: UUID, services: ServicesDep, prin
 
 
 def _see(job_id: UUID) -> str:
-    return f"nothing was kept; see what the job waits for with GET /v1/jobs/{job_id}"
+    return f"nothing was stored; see what the job waits for with GET /v1/jobs/{job_id}"

@@ -1,4 +1,4 @@
-"""What FastAPI cannot see for itself: bodies that are read by hand, and problems."""
+"""The parts of the specification that FastAPI cannot see: bodies that routes read themselves, and problems."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ TITLES = {
     400: "The body cannot be read",
     401: "No key, or an unknown one",
     403: "The key lacks a scope",
-    404: "There is no such thing",
+    404: "Not found",
     405: "The route takes other methods",
-    408: "The body took too long",
-    409: "It does not fit what is there",
-    410: "It went by retention",
+    408: "The body did not arrive in time",
+    409: "A conflict with the current state",
+    410: "Removed by retention",
     413: "The body is too large",
-    415: "The body is of another kind",
-    422: "Something in the request is wrong",
-    500: "A fault in the server",
+    415: "The body has another media type",
+    422: "The request has mistakes",
+    500: "A bug in the server",
     503: "A server that is needed does not answer",
 }
 ALWAYS = (401, 403, 422, 500, 503)
@@ -32,19 +32,19 @@ WITH_BODY = (400, 408, 413, 415)
 
 
 def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The problems that a route may answer with, beside those that any route may."""
+    """The problems of a route, with those that every route has."""
     listed = sorted({*ALWAYS, *statuses, *(WITH_BODY if body else ())})
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": TITLES[status], "content": content} for status in listed}
 
 
 def answered(model: Any, description: str) -> dict[str, Any]:
-    """A JSON answer of a shape."""
+    """A JSON answer."""
     return {"model": model, "description": description}
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:
-    """A JSON body of a shape, which the route reads itself."""
+    """A JSON body that the route reads itself."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 

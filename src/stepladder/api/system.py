@@ -1,4 +1,4 @@
-"""Routes: is it alive, is it ready, what does it count, who is the engine, what are the routes."""
+"""Routes: liveness, readiness, metrics, engines, and the specification."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = structlog.get_logger("stepladder.api")
 router = APIRouter(tags=["system"])
 
 HEALTH = ("/healthz", "/readyz")
-"""What answers anybody, without a key."""
+"""Routes that need no key."""
 
 CHECK_WITHIN_S = 5.0
 OPEN: dict[str, Any] = {"security": []}
@@ -48,7 +48,7 @@ class EngineIdentity(ResponseModel):
 
 
 class EngineSlots(ResponseModel):
-    """How many requests `workers` together may have at an engine at once, have there, and would like to have."""
+    """Request slots at an engine for all `workers` together: the bound, those in use, and those wanted."""
 
     engine: str
     bound: int
@@ -79,7 +79,7 @@ class Readiness(ResponseModel):
 
 @router.get("/healthz", openapi_extra=OPEN, responses={200: answered(Health, "The process is alive")})
 async def is_alive() -> JsonAnswer:
-    """Whether the process answers at all."""
+    """Whether the process is alive."""
     return JsonAnswer(Health(status="ok"))
 
 
@@ -93,9 +93,9 @@ async def is_ready(services: ServicesDep) -> JsonAnswer:
     names = ["database"] + ([] if services.identify is None else ["engine"])
     asked = [_check(services.reads.progress([]))] + ([] if services.identify is None else [_check(services.identify())])
     found = await asyncio.gather(*asked)
-    # What exactly is wrong may name hosts and users, and this route answers anybody: the log has it.
+    # The reason may name hosts and users, and this route is public: it is only logged.
     checks = tuple(
-        Check(name=name, ok=ok, detail="" if ok else "it does not answer; the log of the API says more")
+        Check(name=name, ok=ok, detail="" if ok else "it does not answer; see the API's log")
         for name, ok in zip(names, found, strict=True)
     )
     ready = all(found)
@@ -114,9 +114,9 @@ async def _check(question: Awaitable[object]) -> bool:
 
 @router.get("/v1/engines", responses={200: answered(Engines, "The engine, as far as it is known"), **problems()})
 async def list_engines(services: ServicesDep, _: Reader) -> JsonAnswer:
-    """Who answers, and how much of it is in use where that is bounded.
+    """The engine's identity, and how many request slots are in use where they are bounded.
 
-    `engines` is empty where this process knows of none; a 503 while the engine does not answer.
+    `engines` is empty where this process has no engine configured; a 503 while the engine does not answer.
     """
     engines = [] if services.identify is None else [await services.identify()]
     return JsonAnswer(Engines.model_validate({"engines": engines, "slots": await services.reads.engines()}))

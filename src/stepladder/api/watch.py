@@ -1,4 +1,4 @@
-"""Waiting for jobs to move, for any number of clients at once, and with no connection held while they wait."""
+"""Waiting for jobs to progress, for any number of clients, with no database connection held meanwhile."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class _Watcher:
 
 
 class Watch:
-    """One look at the database every ``every_s`` seconds serves all who wait, and none is taken while nobody does.
+    """One query every ``every_s`` seconds serves all waiters; without waiters there is none.
 
-    A notification by the database itself would come sooner, but all commits that notify wait for one lock.
+    NOTIFY would be sooner, but all commits that notify wait for one lock.
     """
 
     def __init__(self, reads: Reads, *, every_s: float = EVERY_S) -> None:
@@ -48,7 +48,7 @@ class Watch:
         return self._closed
 
     async def until(self, job_id: UUID, wanted: Wanted, within_s: float) -> bool:
-        """Waits until the job's progress is as wanted, or the job is no more. False once the seconds have passed.
+        """Waits until the job's progress is as wanted, or the job is gone. False once the seconds have passed.
 
         False at once when the watch is closed.
         """
@@ -67,7 +67,7 @@ class Watch:
             self._watchers.discard(watcher)
 
     def close(self) -> None:
-        """Sends all who wait on their way, so that the server can end."""
+        """Wakes all waiters, so that the server can end."""
         self._closed = True
         for watcher in self._watchers:
             _tell(watcher, seen=False)
@@ -78,10 +78,10 @@ class Watch:
                 found = await self._reads.progress({watcher.job_id for watcher in self._watchers})
             except Exception as error:
                 if isinstance(error, UnreachableError):
-                    log.warning("database cannot be reached", reason=str(error))
+                    log.warning("database unreachable", reason=str(error))
                 else:
                     log.exception("watch failed")
-                for watcher in self._watchers:  # they look for themselves, and say what they find
+                for watcher in self._watchers:  # each queries for itself, and reports what it finds
                     _tell(watcher, seen=True)
                 return
             for watcher in self._watchers:

@@ -1,4 +1,4 @@
-"""Routes: publish a workflow, see what is published, and pause or retire it."""
+"""Routes: publish workflows, list them, and pause or retire them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
     openapi_extra=BODY,
     responses={
         201: answered(PublishedWorkflow, "Published"),
-        200: answered(PublishedWorkflow, "Published already, with the same definition"),
+        200: answered(PublishedWorkflow, "Already published with the same definition"),
         **problems(409, body=True),
     },
 )
@@ -106,36 +106,36 @@ async def list_workflows(services: ServicesDep, _: Reader) -> JsonAnswer:
 
 
 SWITCHED = {
-    202: answered(WorkflowVersions, "Done; the versions that were meant, as they stand"),
-    200: answered(WorkflowVersions, "It was so already"),
+    202: answered(WorkflowVersions, "Done; the versions as they are now"),
+    200: answered(WorkflowVersions, "Nothing changed"),
     **problems(404),
 }
 
 
 @router.post("/{name}/pause", status_code=202, responses=SWITCHED)
 async def pause_workflow(name: Name, services: ServicesDep, principal: Publisher) -> JsonAnswer:
-    """Let nobody go on with any job of the workflow, of versions to come as well. New jobs are taken in, and wait.
+    """Pause all jobs of the workflow, those of future versions too. New jobs are accepted, and paused.
 
-    What is under way comes to its end, an attempt or a tool; deadlines stand still.
+    Attempts and tools in flight are finished; deadlines are suspended.
     """
     return await _switched(services, name, None, await versions.pause(services.store, name, None, principal.name))
 
 
 @router.post("/{name}/unpause", status_code=202, responses=SWITCHED)
 async def unpause_workflow(name: Name, services: ServicesDep, principal: Publisher) -> JsonAnswer:
-    """Let the jobs of all its versions go on where they were."""
+    """Continue the jobs of all its versions where they were."""
     return await _switched(services, name, None, await versions.unpause(services.store, name, None, principal.name))
 
 
 @router.post("/{name}/{version}/pause", status_code=202, responses=SWITCHED)
 async def pause_version(name: Name, version: Version, services: ServicesDep, principal: Publisher) -> JsonAnswer:
-    """The same for the jobs of one version."""
+    """Pause the jobs of one version."""
     return await _switched(services, name, version, await versions.pause(services.store, name, version, principal.name))
 
 
 @router.post("/{name}/{version}/unpause", status_code=202, responses=SWITCHED)
 async def unpause_version(name: Name, version: Version, services: ServicesDep, principal: Publisher) -> JsonAnswer:
-    """Let the jobs of one version go on where they were."""
+    """Continue the jobs of one version where they were."""
     return await _switched(
         services, name, version, await versions.unpause(services.store, name, version, principal.name)
     )
@@ -143,13 +143,13 @@ async def unpause_version(name: Name, version: Version, services: ServicesDep, p
 
 @router.post("/{name}/{version}/retire", status_code=202, responses=SWITCHED)
 async def retire_version(name: Name, version: Version, services: ServicesDep, _: Publisher) -> JsonAnswer:
-    """Take no new jobs of the version. Those that there are go on, and stay on it."""
+    """Accept no new jobs of the version. Existing ones continue, on this version."""
     return await _switched(services, name, version, await versions.retire(services.store, name, version))
 
 
 @router.post("/{name}/{version}/unretire", status_code=202, responses=SWITCHED)
 async def unretire_version(name: Name, version: Version, services: ServicesDep, _: Publisher) -> JsonAnswer:
-    """Take new jobs of the version again."""
+    """Accept new jobs of the version again."""
     return await _switched(services, name, version, await versions.retire(services.store, name, version, retired=False))
 
 
@@ -166,7 +166,7 @@ async def _switched(services: Services, name: str, version: int | None, receipt:
     "/{name}/{version}", responses={200: answered(WorkflowDocument, "The version and its definition"), **problems(404)}
 )
 async def get_workflow(name: Name, version: Version, services: ServicesDep, _: Reader) -> JsonAnswer:
-    """One version with its definition, without what merely repeats a default."""
+    """One version with its document, without fields that repeat a default."""
     row = await services.store.workflow(name, version)
     if row is None:
         raise not_found(f"workflow {name} {version}", "list what is published with GET /v1/workflows")
@@ -182,11 +182,11 @@ async def _text(request: Request) -> str:
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        mistakes = [Mistake(f"byte {error.start} is no character in UTF-8")]
-        raise ProblemError(400, "bad-text", "the document is no UTF-8 text", mistakes=mistakes) from None
+        mistakes = [Mistake(f"byte {error.start} is not valid UTF-8")]
+        raise ProblemError(400, "bad-text", "the document is not UTF-8 text", mistakes=mistakes) from None
 
 
 def _rejected(findings: tuple[Finding, ...]) -> ProblemError:
     mistakes = [Mistake(finding.message, finding.pointer, more=finding_more(finding)) for finding in findings]
     count = f"{len(findings)} error" + ("" if len(findings) == 1 else "s")
-    return invalid(f"the workflow document has {count}", mistakes, "mend them; nothing was published")
+    return invalid(f"the workflow document has {count}", mistakes, "fix them; nothing was published")

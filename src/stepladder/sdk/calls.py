@@ -1,4 +1,4 @@
-"""The client without its sockets: what is asked of the API, when it is asked again, and how a stream is read."""
+"""The client without sockets: requests, pauses between retries, and the reading of a stream."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 FIRST_S = 0.1
 LONGEST_S = 5.0
 HELD_S = 30.0
-"""How long the API is asked to hold an answer while a job goes on; it allows 60."""
+"""How long the API is asked to hold an answer while a job runs; it allows 60."""
 
-TRIED_AGAIN = (429, 502, 503, 504)
+RETRIED = (429, 502, 503, 504)
 REVALIDATE = "revalidate"
-HOPELESS = "missing-tools"
-"""A server that lacks a workflow's tools lacks them the next time as well."""
+NOT_RETRIED = "missing-tools"
+"""A server that lacks a workflow's tools will lack them on a retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. Each may be sent again: it changes nothing, or nothing more, or it carries a key.
+    """One request. Each may be retried: it is idempotent, or carries an idempotency key.
 
     The server may hold its answer for ``held_s`` seconds.
     """
@@ -45,7 +45,7 @@ class Call:
 
 
 def to_json(value: Any) -> bytes:
-    """Raises ``BadInputError`` for what JSON cannot say."""
+    """Raises ``BadInputError`` for a value that JSON cannot represent."""
     try:
         return json_text(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -58,14 +58,14 @@ def posting(path: str, value: Any, *, key: str | None = None) -> Call:
 
 
 def header(text: str, what: str) -> str:
-    """Raises ``BadInputError`` for what no header can hold, and does not quote it."""
+    """Raises ``BadInputError`` for a text that a header cannot hold, without quoting it."""
     if not text or not text.isascii() or not text.isprintable() or text != text.strip():
         raise BadInputError(f"{what} cannot be sent", remedy="use printable ASCII characters, without spaces around")
     return text
 
 
 def submission(workflow: str, value: Any, key: str | None, **given: Any) -> Call:
-    """Without a key it gets one of its own, so that one that is sent again makes one job."""
+    """Without a key it gets its own, so that retries make one job."""
     fields = {name: one for name, one in given.items() if one is not None}
     return posting("/v1/jobs", {"workflow": workflow, "input": value, **fields}, key=_key(key))
 
@@ -80,7 +80,7 @@ def signalling(job_id: object, name: str, payload: Any, key: str | None) -> Call
 
 
 def settlement(job_id: object, result: Any, key: str | None, *, done: bool) -> Call:
-    """It may be sent again: of one call the same is kept once, and nothing else after it."""
+    """It may be retried: a settlement is stored once."""
     said = {"done": True, "result": result} if done else {"done": False}
     return posting(f"{job_path(job_id)}/settle", said if key is None else {**said, "key": key})
 
@@ -88,9 +88,9 @@ def settlement(job_id: object, result: Any, key: str | None, *, done: bool) -> C
 def replaying(
     job_id: object, mode: str, from_turn: int | None, changes: Mapping[str, Any] | None, key: str | None
 ) -> Call:
-    """Without a key it gets one of its own, so that one that is sent again makes one job."""
+    """Without a key it gets its own, so that retries make one job."""
     if mode == REVALIDATE:
-        raise BadInputError("what is judged again is no new job", remedy="call revalidate")
+        raise BadInputError("revalidate makes no new job", remedy="call revalidate()")
     asked = {"mode": mode, "set": dict(changes or {})} | ({} if from_turn is None else {"from_turn": from_turn})
     return posting(f"{job_path(job_id)}/replays", asked, key=_key(key))
 
@@ -115,7 +115,7 @@ def publication(document: str | Path | Workflow) -> Call:
             content = document.read_bytes()
         except OSError as error:
             message = f"{document} cannot be read: {error.strerror or error}"
-            raise BadInputError(message, remedy="name a file that is there") from None
+            raise BadInputError(message, remedy="name a readable file") from None
     else:
         content = document.encode("utf-8", "surrogatepass")
     return Call("POST", "/v1/workflows", content=content, headers={"Content-Type": "application/yaml"})
@@ -155,11 +155,11 @@ def segment(text: str) -> str:
 def pause_before(
     again: int, waited_s: float, patience_s: float, retry_after_s: float | None, chance: float
 ) -> float | None:
-    """Seconds until a call is sent again, for the ``again``-th time from 1 on; None if that is enough.
+    """Seconds until the ``again``-th retry, from 1 on; None for no more retries.
 
-    ``waited_s`` seconds have passed since the first failure, and ``patience_s`` are given. The pause doubles, and
-    ``chance`` (0 to 1) takes up to half of it, so that clients do not come back together. What the server asks for
-    with Retry-After is waited for in full, or, if it is too long, not at all.
+    ``waited_s`` seconds have passed since the first failure, of ``patience_s`` allowed. The pause doubles, and
+    ``chance`` (0 to 1) takes up to half of it, so that clients do not return together. A Retry-After is waited for in
+    full, or, if it is too long, not at all.
     """
     own = min(FIRST_S * 2 ** min(again - 1, 16), LONGEST_S) * (1 - chance / 2)
     pause = max(own, retry_after_s or 0.0)
@@ -167,7 +167,7 @@ def pause_before(
 
 
 def retry_after_s(header: str | None, now: datetime) -> float | None:
-    """Seconds, however the server wrote them; None for what is neither a number nor a date."""
+    """Seconds, from a number or a date; None for anything else."""
     if header is None:
         return None
     if header.strip().isascii() and header.strip().isdigit():

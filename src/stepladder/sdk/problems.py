@@ -1,4 +1,4 @@
-"""What the API refuses or cannot do, as exceptions: the problem's own words (RFC 9457)."""
+"""The API's problems (RFC 9457) as exceptions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ProblemError(StepladderError):
 
 
 class RejectedError(ProblemError, BadInputError):
-    """The request cannot be done as it is: any status from 400 on but those below."""
+    """The request has a mistake: any status from 400 on without a class of its own."""
 
 
 class NotFoundError(RejectedError):
@@ -53,7 +53,7 @@ class NotFoundError(RejectedError):
 
 
 class ConflictError(RejectedError):
-    """It does not go with how things stand, such as a signal to a job that has ended: status 409."""
+    """A conflict with the current state, such as a signal to a job that has ended: status 409."""
 
 
 class DeniedError(RejectedError):
@@ -61,11 +61,11 @@ class DeniedError(RejectedError):
 
 
 class UnavailableError(ProblemError, UnreachableError):
-    """The server, or one that it needs, did not work for as long as it was tried again: status 429 or from 500 on."""
+    """The server, or one that it needs, failed on every retry: status 429 or from 500 on."""
 
 
 class WaitTimeoutError(StepladderError, TimeoutError):
-    """The job has not ended in the time given; it goes on."""
+    """The job has not ended in time; it is still running."""
 
 
 _KINDS: dict[int, type[ProblemError]] = {401: DeniedError, 403: DeniedError, 404: NotFoundError, 409: ConflictError}
@@ -73,7 +73,7 @@ _PREFIX = "urn:stepladder:problem:"
 
 
 def problem_of(status: int, body: bytes) -> ProblemError:
-    """The exception for an answer that is none of what was asked for, whoever wrote it."""
+    """The exception for an error answer, from the API or a proxy."""
     try:
         found = json.loads(body)
     except ValueError:

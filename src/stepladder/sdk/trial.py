@@ -1,4 +1,4 @@
-"""One call, tried until it is answered: what follows a failure, without any waiting of its own."""
+"""The retries of one call: what follows a failure, without sleeping."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from stepladder.schemas.errors import BadInputError, UnreachableError
-from stepladder.sdk.calls import HOPELESS, TRIED_AGAIN, header, pause_before, retry_after_s
+from stepladder.sdk.calls import NOT_RETRIED, RETRIED, header, pause_before, retry_after_s
 from stepladder.sdk.problems import problem_of
 
 if TYPE_CHECKING:
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30.0
 PATIENCE_S = 30.0
 STREAM_S = 60.0
-"""A stream shows a sign of life every 15 seconds."""
+"""A stream sends a comment every 15 seconds."""
 
 RECONNECT_S = 0.5
 CONNECT_S = 10.0
 
 
 class Address:
-    """Where the API is, and how it is asked. Its ``repr`` shows neither a key nor a password.
+    """Where the API is, and the headers of requests. Its ``repr`` shows neither key nor password.
 
-    Raises ``BadInputError`` for what is no URL of HTTP, and for a key that cannot be sent.
+    Raises ``BadInputError`` for a URL that is not HTTP, and for a key that cannot be sent.
     """
 
     def __init__(self, base_url: str, api_key: str | None, timeout_s: float) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInputError("the API's address is no URL of HTTP", remedy="write http://127.0.0.1:8700")
+            raise BadInputError("the API's address is not an HTTP URL", remedy="write http://127.0.0.1:8700")
         self.shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.loopback = parts.hostname == "localhost" or parts.hostname.startswith("127.") or parts.hostname == "::1"
         self.base_url = base_url.rstrip("/")
@@ -52,7 +52,7 @@ class Address:
 
 
 class Trial:
-    """The failures of one call so far. Both methods give the seconds until it is to be sent again."""
+    """The failures of one call so far. Both methods return the seconds until the next retry."""
 
     def __init__(self, where: Address, patience_s: float) -> None:
         self._where = where
@@ -61,7 +61,7 @@ class Trial:
         self._since: float | None = None
 
     def answered(self, response: httpx.Response) -> float | None:
-        """None if the answer is what was asked for. Raises ``ProblemError`` for a problem that will stay one.
+        """None for success. Raises ``ProblemError`` for a problem that a retry will not solve.
 
         The body must have been read unless the status is below 300.
         """
@@ -69,7 +69,7 @@ class Trial:
         if status < 300:
             return None
         problem = problem_of(status, response.content)
-        if status not in TRIED_AGAIN or problem.type == HOPELESS:
+        if status not in RETRIED or problem.type == NOT_RETRIED:
             raise problem
         pause = self._pause(retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC)))
         if pause is None:
@@ -77,7 +77,7 @@ class Trial:
         return pause
 
     def failed(self, error: httpx.TransportError) -> float:
-        """Raises ``UnreachableError`` when that is enough."""
+        """Raises ``UnreachableError`` when no retry is left."""
         if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
             raise BadInputError(f"the request cannot be sent: {error}") from error
         pause = self._pause(None)
@@ -97,5 +97,5 @@ class Trial:
             now - self._since,
             self._patience_s,
             retry_after,
-            random.random(),  # noqa: S311 -- no secret
+            random.random(),  # noqa: S311 -- not a secret
         )

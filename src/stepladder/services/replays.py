@@ -1,4 +1,4 @@
-"""Replays of one job: its answers judged again, or a new job that goes on from a turn of it."""
+"""Replays of one job: its answers judged again, or a new job that continues from one of its turns."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 
 MOST_DEFINITIONS = 64
-"""Changed documents that are kept compiled."""
+"""Changed documents that stay compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A replay as it is asked for.
+    """A requested replay.
 
-    ``changes`` are values by dotted paths into the document, or ``version`` for another published one. ``input`` is the
-    new job's, in a list of one, where it is to be another than the old job's.
+    ``changes`` are values by dotted paths into the document, or ``version`` for another published one. ``input`` holds
+    the new job's input if it differs from the old job's.
     """
 
     mode: Mode
@@ -61,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a changed document is made from: a version, or a document that was made from it."""
+    """What a changed document is based on: a version, or a variant of one."""
 
     workflow: str
     version: int
@@ -78,7 +78,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A new job that can be written. ``misfits`` are outputs taken over that break the schema of their state now."""
+    """A new job that can be written. ``misfits`` are carried outputs that break the schema of their state now."""
 
     new: NewJob
     definition: Definition
@@ -162,10 +162,10 @@ class Replays:
         return None
 
     async def of_memory(self, memory: Memory, wanted: Wanted, actor: Actor, now: datetime) -> Prepared | Refused:
-        """The same of a job that was read before."""
+        """The same for a job that is already read."""
         if wanted.mode is Mode.RESUME and (wanted.changes or wanted.input):
             name = "set" if wanted.changes else "input"
-            return Refused("a resume goes on by the same version, and changes nothing", "use mode fork", name)
+            return Refused("a resume uses the same version, and changes nothing", "use mode fork", name)
         old = await self._machines.get(memory.workflow, memory.version, memory.variant)
         definition = await self.definition(memory, wanted.changes)
         if isinstance(definition, Refused):
@@ -200,7 +200,7 @@ class Replays:
         return Prepared(new, definition, at.from_turn, carried.misfits)
 
     async def keep(self, definition: Definition, changes: JsonObject) -> None:
-        """Keeps the changed document, so that a job can be written that runs by it."""
+        """Stores the changed document, so that jobs can run by it."""
         if definition.variant is not None:
             machine = definition.machine
             base = (machine.name, machine.version)
@@ -208,7 +208,7 @@ class Replays:
             await self._store.keep_schemas(output_schemas(machine))
 
     async def definition(self, memory: Memory | Base, changes: JsonObject) -> Definition | Refused:
-        """The old job's own machine, that of another version, or that of a changed document, compiled once for many."""
+        """The old job's machine, that of another version, or of a changed document, compiled once for many jobs."""
         at = (memory.workflow, memory.version, memory.variant, exact_hash(changes))
         if at not in self._definitions:
             while len(self._definitions) >= MOST_DEFINITIONS:
@@ -223,7 +223,7 @@ class Replays:
         others = {path: value for path, value in changes.items() if path != VERSION}
         version = changes.get(VERSION, memory.version)
         if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < 2**31:
-            return Refused(f"`version` is {str(version)[:40]!r}, and no version of a workflow", "give a number", "set")
+            return Refused(f"`version` cannot be {str(version)[:40]!r}", "give a number", "set")
         variant = memory.variant if VERSION not in changes else None
         row = await self._store.workflow(memory.workflow, version)
         if row is None:
@@ -236,26 +236,26 @@ class Replays:
         if compiled.machine is None:
             count = len(compiled.errors)
             reason = f"the changed document has {count} error" + ("" if count == 1 else "s")
-            return Refused(reason, "mend what is set; nothing was stored", "set", compiled.errors)
+            return Refused(reason, "fix the values of set; nothing was stored", "set", compiled.errors)
         return Definition(compiled.machine, None if compiled.machine.hash == row.hash else compiled.machine.hash)
 
 
 def _input_refused(machine: Machine, old: Job, wanted: Wanted, carried: Carried) -> Refused | None:
     if wanted.input and carried.state is not None:
-        reason = "with another input nothing can be taken over: what was said and done belongs to the old one"
-        return Refused(reason, "leave out from_turn, and begin at the beginning", "input")
+        reason = "with another input nothing can be carried over: turns and tool results belong to the old input"
+        return Refused(reason, "leave out from_turn, and start at the beginning", "input")
     violations = machine.input.violations(wanted.input[0] if wanted.input else old.input)
     if not violations:
         return None
     places = "; ".join(f"{one.pointer or '/'} {one.reason}" for one in violations[:5])
     reason = f"the input does not fit workflow {machine.name} {machine.version}: {places}"
-    return Refused(reason, "mend the input; nothing was stored", "input" if wanted.input else "set")
+    return Refused(reason, "fix the input; nothing was stored", "input" if wanted.input else "set")
 
 
 def _job(
     old: Job, machine: Machine, before: Machine, value: Json, carried: Carried, actor: Actor, now: datetime
 ) -> Job:
-    """Limits start anew. A token budget that was the old job's own, and not its workflow's, holds again."""
+    """Limits start anew. A token budget of the old job's own, not its workflow's, applies again."""
     own = old.token_budget != before.token_budget
     seconds = machine.deadline_s
     return Job(

@@ -1,4 +1,4 @@
-"""Settling a call of which nobody knows whether it took effect: what a person says is checked before it is kept."""
+"""Settling a call that may have taken effect: a person's settlement is checked before it is stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The result can be none of the tool's: every place where it breaks the schema of what the tool returns."""
+    """The tool cannot return this result: every place where it breaks the schema of the tool's results."""
 
     tool: str
     violations: tuple[Violation, ...]
@@ -32,7 +32,7 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class NotKept:
-    """Why a settlement was not kept, for people."""
+    """Why a settlement was not stored, for people."""
 
     settling: Settling
     reason: str
@@ -41,10 +41,10 @@ class NotKept:
 async def settle(
     store: Store, reads: Reads, machines: Machines, job: Job, said: Settled, key: str | None = None
 ) -> Settling | Misfit | NotKept:
-    """Keeps what a person says of the call that the job waits for: ``ACCEPTED``, or ``DUPLICATE`` if that is known.
+    """Stores a settlement of the call that the job waits for: ``ACCEPTED``, or ``DUPLICATE`` if it was stored before.
 
-    ``key`` names the call that is meant, for whoever wants to be sure of it. Raises ``BadDocumentError`` where there is
-    a result and this process lacks the tools of the workflow, by which it is checked.
+    ``key`` names the call, to be sure. Raises ``BadDocumentError`` where there is a result and this process lacks the
+    workflow's tools, which are needed to check it.
     """
     found = await reads.unsettled(job.id)
     if found is None or key not in (None, found.key):
@@ -60,13 +60,13 @@ async def settle(
         case Settling.ACCEPTED | Settling.DUPLICATE:
             return settling
         case Settling.CONTRADICTED:
-            return NotKept(settling, "it was settled before, and otherwise: what was said of a call stands")
+            return NotKept(settling, "it was settled differently before, and a settlement is final")
         case Settling.NOT_ASKED:
             return NotKept(settling, _standing(job, found, key))
 
 
 def misfits(machine: Machine, call: OpenSettlement | ToolCall, result: Json) -> tuple[Violation, ...]:
-    """Where a result breaks the schema of what the call's tool returns; its size is bound as the tool's own is."""
+    """Where a result breaks the schema of the tool's results; its size is limited like the tool's own."""
     size = len(json_text(result).encode())
     if size > MAX_RESULT_BYTES:
         return (Violation("", f"has {size:,} bytes; {MAX_RESULT_BYTES:,} are allowed", "size"),)
@@ -82,6 +82,6 @@ def _standing(job: Job, found: OpenSettlement | None, key: str | None) -> str:
         case JobStatus.WAITING if job.waiting_for != SETTLEMENT:
             return f"it does not wait for settlement: it waits for the signal {job.waiting_for}"
         case JobStatus.WAITING | JobStatus.RUNNING | JobStatus.QUEUED:
-            return "it does not wait for settlement: a worker has it, or is about to"
+            return "it does not wait for settlement: a worker is running it, or will soon"
         case _:
             return f"it does not wait for settlement: it is {job.status}"

@@ -1,4 +1,4 @@
-"""Whether a signal that somebody sends can be of use to its job, said before it is kept."""
+"""Whether a job can use a signal, checked before it is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """The signal can never end the wait that is open, or any. ``violations`` are where it breaks the wait's schema."""
+    """The signal cannot end the open wait, or any wait. ``violations`` are where it breaks the wait's schema."""
 
     reason: str
     violations: tuple[Violation, ...] = ()
@@ -27,14 +27,14 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """The sender may not answer the wait that is open, or any that the job may come to. It says who may."""
+    """The sender may not answer the open wait, or any wait of the job. ``reason`` says who may."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TooEarly:
-    """The job may wait for it later, in front of an irreversible tool; such a wait takes no signal from before."""
+    """The job may wait for it later, before an irreversible tool; such a wait takes no early signal."""
 
     reason: str
 
@@ -42,8 +42,8 @@ class TooEarly:
 def refusal(
     machine: Machine, wait: Wait | None, name: str, payload: Json, sender: Actor, principal: str
 ) -> Unfit | Forbidden | TooEarly | None:
-    """Why the signal is of no use; None if it is, now or in a wait to come. ``wait`` is the one that is open now, and
-    ``principal`` is whose job it is."""
+    """Why the signal is rejected; None if the job can use it now or later. ``wait`` is the open one, and ``principal``
+    the job's."""
     states = [state for state in machine.states.values() if isinstance(state, WaitState) and state.signal == name]
     if not states:
         known = dict.fromkeys(state.signal for state in machine.states.values() if isinstance(state, WaitState))
@@ -52,12 +52,12 @@ def refusal(
     state = next((state for state in states if wait is not None and state.name == wait.state), None)
     forbidden = [forbids(one, sender, principal) for one in ([state] if state is not None else states)]
     if all(forbidden):
-        return Forbidden(f"{forbidden[0]}; nothing was kept")
+        return Forbidden(f"{forbidden[0]}; nothing was stored")
     if wait is not None and state is not None:
         found = fitting(state, wait, payload)
         return _unfit(state, found, payload) if isinstance(found, Refused) else None
     if all(state.freezes for state in states):
-        return TooEarly(f"the job does not wait for {name} yet, and that wait takes no signal from before it began")
+        return TooEarly(f"the job does not wait for {name} yet, and that wait takes no early signal")
     return None
 
 

@@ -167,7 +167,7 @@ async def test_a_worker_that_has_a_paused_job_finishes_the_attempt_and_lets_go(b
     assert kinds.index("job_paused") < kinds.index("attempt_judged")
 
 
-async def test_a_paused_job_can_be_cancelled_and_one_that_is_being_cancelled_is_not_paused(bill: Api) -> None:
+async def test_a_paused_job_can_be_cancelled_and_a_cancelled_one_cannot_be_paused(bill: Api) -> None:
     job = await bill.submit()
     await bill.client.post(f"/v1/jobs/{job['id']}/pause")
     await bill.client.post(f"/v1/jobs/{job['id']}/cancel")

@@ -34,7 +34,7 @@ def cut(text: str) -> Answer:
     return Answer(text, finish_reason="length", completion_tokens=512)
 
 
-async def test_a_turn_cut_off_three_times_fails_with_no_output_and_its_remnant_stands_beside_it(api: Api) -> None:
+async def test_a_turn_cut_off_three_times_has_no_output_and_a_degraded_value(api: Api) -> None:
     await api.publish(LETTER)
     job = await api.submit(workflow="letter", input={})
     assert job["degraded"] is None

@@ -144,7 +144,7 @@ async def test_in_front_of_an_irreversible_tool_the_second_one_confirms_what_is_
     assert await run(asking, job_id) == "succeeded"
 
 
-async def test_without_keys_there_is_nobody_else_and_both_publishing_and_the_refusal_say_so(api: Api) -> None:
+async def test_without_keys_there_is_no_second_principal_and_it_is_said(api: Api) -> None:
     answer = await api.client.post("/v1/workflows", content=ASKING)
     assert [warning["code"] for warning in answer.json()["warnings"]] == ["nobody_else"]
     job_id = await waiting(api)

@@ -61,7 +61,7 @@ async def test_where_all_versions_are_retired_that_is_said(bill: Api) -> None:
     for body in (GOOD, GOOD | {"version": 1}):
         found = problem(await bill.client.post("/v1/jobs", json=body), 422)
         assert "retired" in found["detail"]
-        assert "unretire" in found["detail"]
+        assert "unretire" in found["remedy"]
 
 
 async def test_a_job_of_a_retired_version_goes_on(bill: Api) -> None:
@@ -144,7 +144,7 @@ async def test_of_a_version_alone_the_others_go_on(bill: Api) -> None:
     assert (await bill.submit())["workflow_paused"] is False
 
 
-async def test_a_job_that_is_paused_itself_stays_so_and_its_deadline_stood_still_all_the_time(bill: Api) -> None:
+async def test_a_job_paused_by_itself_stays_paused_and_its_deadline_stands_still(bill: Api) -> None:
     job = await bill.submit(deadline_s=3600)
     await bill.client.post(f"/v1/jobs/{job['id']}/pause")
     await bill.rows("UPDATE jobs SET paused_at = paused_at - interval '1 hour'")

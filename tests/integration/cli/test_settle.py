@@ -52,7 +52,7 @@ def test_it_took_effect(shell: Shell, unsettled: str) -> None:
     assert "local says that it did" in shell.run("show", unsettled).out
     other = shell.run("settle", unsettled, "--not-done")
     assert other.code == 2
-    assert "settled before, and otherwise" in other.err
+    assert "settled differently before" in other.err
     done = shell.run("run", "--job", unsettled, "--json")
     assert (done.code, done.json["result"]) == (0, {"receipt": 7})
 

@@ -99,7 +99,7 @@ async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor)
     assert "It took effect</button>" not in kept
     other = await visitor.post(f"/jobs/{job}/settle", page, **fields | {"done": "no"})
     assert other.status_code == 422
-    assert "settled before, and otherwise" in other.text
+    assert "settled differently before" in other.text
     async with visitor.site.worker() as driver:
         await driver.drive(job)
     assert await status(visitor, job) == "succeeded"

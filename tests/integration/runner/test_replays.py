@@ -326,7 +326,7 @@ async def test_another_input_begins_at_the_beginning(works: Open) -> None:
     old = await w.run(states, {"x": 1}, input={"type": "object", "properties": {"x": {"type": "integer"}}})
     refused = await prepared(w, old.id, Mode.FORK, from_turn=2, input=({"x": 2},))
     assert isinstance(refused, Refused)
-    assert "begin at the beginning" in refused.remedy
+    assert "start at the beginning" in refused.remedy
     bad = await prepared(w, old.id, Mode.FORK, input=({"x": "two"},))
     assert isinstance(bad, Refused)
     assert bad.field == "input"

@@ -71,7 +71,7 @@ def test_a_payment_that_nobody_knows_of_is_settled(client: Client) -> None:
     assert (open_.state, open_.tool, open_.arguments, open_.said) == ("pay", "pay", {}, None)
     assert open_.reason is not None
     assert (open_.reason.kind, open_.reason.message) == ("effect_unknown", "the bank broke off")
-    with pytest.raises(RejectedError, match="none that pay returns"):
+    with pytest.raises(RejectedError, match="pay cannot return this result"):
         client.settle(job.id, done=True, result=7)
     with pytest.raises(ConflictError, match="and not of another"):
         client.settle(job.id, done=True, result={}, key="another")

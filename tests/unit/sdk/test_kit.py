@@ -146,7 +146,7 @@ def returns(function: Any) -> Any:
     return kit.registered().tools[function.__name__].returns
 
 
-def test_what_a_function_returns_becomes_a_schema_where_its_annotation_says_something() -> None:
+def test_a_return_annotation_becomes_a_schema() -> None:
     def nothing_said(): ...  # type: ignore[no-untyped-def]  # as people write it
 
     def anything() -> Any: ...
