@@ -308,7 +308,7 @@ async def test_a_change_that_is_none_is_the_published_version_itself(works: Open
         ({"states.one.next": "nowhere"}, "nowhere"),
         ({"name": "other"}, "cannot be changed"),
         ({"version": 99_999}, "no version 99999"),
-        ({"version": "two"}, "no version of a workflow"),
+        ({"version": "two"}, "cannot be"),
         ({"": 1}, "names no place"),
     ],
 )
