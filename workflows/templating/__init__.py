@@ -1,1 +1,1 @@
-"""Jinja's language over JSON, bounded: the parser is Jinja's. ``workflows.templates`` is the way in."""
+"""The parts of ``workflows.templates``: static checks, values as templates see them, filters and tests."""

@@ -1,118 +1,197 @@
-"""How values stand in a rendered text, and what one rendering may cost."""
+"""Values as templates see them: read-only, keys and nothing else, printed as JSON.
+
+The engine calls methods of the Python objects that it is given and reads their attributes. These objects have neither
+anything to change nor attributes to read: a name that is not a key is a ``Missing``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-from stepladder.validation.jsonmath import EvaluationError, is_list, is_number, kind
+Path: TypeAlias = tuple[str | int, ...]
 
-# A model's context is some 128,000 tokens, about half of this.
 MAX_OUTPUT = 1_000_000
-
-# A prompt that lists more items than this is no prompt.
-MAX_ITERATIONS = 20_000
-
-# Nodes visited and items handled: ten for each iteration that is allowed, and some 0.2 s of one core.
-MAX_STEPS = 200_000
+"""Characters. A model's context is some 128,000 tokens, about half of this."""
+EXACT_BITS = 127  # the engine's integers; longer ones would become doubles
 
 
-class ExhaustedError(Exception):
-    """A bound of the rendering is reached; ``str(error)`` says which."""
+class RenderError(Exception):
+    """A filter or a value was used in a way that has no result. The message shows no values."""
 
 
-@dataclass(slots=True)
-class Budget:
-    """What one rendering may still spend."""
-
-    steps: int = MAX_STEPS
-    iterations: int = MAX_ITERATIONS
-
-    def spend(self, steps: int) -> None:
-        self.steps -= steps
-        if self.steps < 0:
-            raise ExhaustedError(f"the rendering takes more than {MAX_STEPS:,} steps")
-
-    def iterate(self) -> None:
-        self.iterations -= 1
-        if self.iterations < 0:
-            raise ExhaustedError(f"the loops go round more than {MAX_ITERATIONS:,} times")
-
-    def text(self, length: int) -> None:
-        """Before a string of this length is made."""
-        if length > MAX_OUTPUT:
-            raise ExhaustedError(f"a string would have more than {MAX_OUTPUT:,} characters")
-        self.spend(length // 100)
+class MissingError(RenderError):
+    """Something that does not exist was to be printed."""
 
 
-def shown(value: Any, budget: Budget) -> str:
-    """The value as it stands in the text: a string as it is, everything else as JSON."""
-    return value if isinstance(value, str) else spelled(value, budget)
+@dataclass(slots=True, eq=False)
+class Missing:
+    """Something that does not exist. It is harmless once ``is defined`` or ``default`` has looked at it; the rendering
+    fails if any is left in ``unhandled``."""
+
+    path: Path
+    unhandled: list[Missing] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.unhandled.append(self)
+
+    def handle(self) -> None:
+        if self in self.unhandled:
+            self.unhandled.remove(self)
+
+    @property
+    def name(self) -> str:
+        first, *steps = self.path
+        return f"{first}" + "".join(f".{step}" if isinstance(step, str) else f"[{step!r:.40}]" for step in steps)
+
+    def __getitem__(self, step: str | int) -> Missing:
+        self.handle()
+        return Missing((*self.path, step), self.unhandled)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return ""
 
 
-def spelled(value: Any, budget: Budget, indent: int | None = None) -> str:
-    """The value as JSON, with nothing escaped that JSON does not want escaped."""
-    if value is None or isinstance(value, bool) or is_number(value):
-        return json.dumps(value, allow_nan=False)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Json:
+    """``_value`` is not to be changed; ``_path`` leads to it from a root name."""
+
+    _value: Any
+    _path: Path = ()
+    _unhandled: list[Missing] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return spelled(self)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._value == plain(other))
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class JsonNumber(_Json):
+    """An integer too long for the engine: it can be printed."""
+
+    __slots__ = ()
+
+
+class JsonMap(_Json):
+    """A map. It is no ``Mapping``, for the engine would ask those for a key in order to see whether it exists."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._value)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._value
+
+    def __getitem__(self, key: Any) -> Any:
+        path = (*self._path, key)
+        if not isinstance(key, str) or key not in self._value:
+            return Missing(path, self._unhandled)
+        return seen(self._value[key], path, self._unhandled)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self._value else default
+
+    def keys(self) -> list[str]:
+        return list(self._value)
+
+    def values(self) -> list[Any]:
+        return [self[key] for key in self._value]
+
+    def items(self) -> JsonList:
+        return JsonList([[key, value] for key, value in self._value.items()], self._path, self._unhandled)
+
+
+class JsonList(_Json):
+    """A list. Registered as a ``Sequence`` below, and without the methods that those have."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self._value)))
+
+    def __getitem__(self, index: Any) -> Any:
+        path = (*self._path, index)
+        if not isinstance(index, int) or not -len(self._value) <= index < len(self._value):
+            return Missing(path, self._unhandled)
+        return seen(self._value[index], path, self._unhandled)
+
+
+Sequence.register(JsonList)
+
+
+def seen(value: Any, path: Path, unhandled: list[Missing]) -> Any:
+    """A JSON value as a template sees it."""
+    match value:
+        case Mapping():
+            return JsonMap(value, path, unhandled)
+        case list() | tuple():
+            return JsonList(value, path, unhandled)
+        case int() if value.bit_length() > EXACT_BITS:
+            return JsonNumber(value, path, unhandled)
+        case _:
+            return value
+
+
+def plain(value: Any) -> Any:
+    match value:
+        case _Json(_value=raw):
+            return raw
+        case _:
+            return value
+
+
+def spelled(value: Any, indent: int | None = None) -> str:
+    """As JSON, with nothing escaped that JSON does not want escaped. Raises ``RenderError`` and ``ValueError``."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent, default=_unwrapped)
+    if isinstance(value, _Json):
+        return encoder.encode(plain(value))
+    # A template can build a list that holds itself twice over at each of many levels: piece by piece, then.
     pieces: list[str] = []
-    _spell(value, _Writer(pieces, budget, indent), 1)
+    length = 0
+    for piece in encoder.iterencode(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > MAX_OUTPUT:
+            raise RenderError(f"a value takes more than {MAX_OUTPUT:,} characters")
     return "".join(pieces)
 
 
-@dataclass(slots=True)
-class _Writer:
-    pieces: list[str]
-    budget: Budget
-    indent: int | None
-    length: int = 0
-
-    def write(self, piece: str) -> None:
-        self.budget.spend(1)
-        self.length += len(piece)
-        if self.length > MAX_OUTPUT:
-            raise ExhaustedError(f"a value takes more than {MAX_OUTPUT:,} characters")
-        self.pieces.append(piece)
-
-    def line(self, level: int) -> str:
-        return "" if self.indent is None else "\n" + " " * (self.indent * level)
-
-    def comma(self, level: int) -> str:
-        return ", " if self.indent is None else "," + self.line(level)
+def _unwrapped(value: Any) -> Any:
+    match value:
+        case _Json():
+            return plain(value)
+        case Missing():
+            raise MissingError(value.name)
+        case _:
+            raise RenderError("only JSON values can be printed")
 
 
-def _spell(value: Any, writer: _Writer, level: int) -> None:
-    """Piece by piece, for a list that holds itself twice over doubles at each level."""
-    if isinstance(value, str):
-        writer.write(json.dumps(value, ensure_ascii=False))
-    elif is_list(value):
-        writer.write("[")
-        for number, item in enumerate(value):
-            writer.write(writer.line(level) if number == 0 else writer.comma(level))
-            _spell(item, writer, level + 1)
-        writer.write(writer.line(level - 1) + "]" if value else "]")
-    elif isinstance(value, Mapping):
-        writer.write("{")
-        for number, (name, item) in enumerate(value.items()):
-            writer.write(writer.line(level) if number == 0 else writer.comma(level))
-            writer.write(json.dumps(name, ensure_ascii=False) + ": ")
-            _spell(item, writer, level + 1)
-        writer.write(writer.line(level - 1) + "}" if value else "}")
-    else:
-        writer.write(json.dumps(value, allow_nan=False))
-
-
-def items_of(value: Any) -> Sequence[Any]:
-    """What a loop goes through: a list, the keys of a map, the characters of a string."""
-    if isinstance(value, str) or is_list(value):
-        return value
-    if isinstance(value, Mapping):
-        return list(value)
-    raise EvaluationError(f"{kind(value)} has no items")
-
-
-def listed(budget: Budget, value: Any) -> Sequence[Any]:
-    items = items_of(value)
-    budget.spend(len(items))
-    return items
+def shown(value: Any) -> Any:
+    """What the engine writes for a value: strings as they are, everything else as JSON."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, Missing):
+        raise MissingError(value.name)
+    if isinstance(value, str | int):
+        # A whole double arrives here as an integer, and the engine itself still prints it with its fraction.
+        return NotImplemented
+    return spelled(value)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -9,14 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import Environment, StrictUndefined, nodes
+from jinja2 import Environment, StrictUndefined
 
 from stepladder.workflows.templates import MAX_SOURCE, BadTemplate, RenderFailure, Template, compile_template
-from stepladder.workflows.templating import checks
-from stepladder.workflows.templating.filters import FILTERS
-from stepladder.workflows.templating.methods import METHODS
-from stepladder.workflows.templating.runner import Renderer
-from stepladder.workflows.templating.tests import TESTS
+from stepladder.workflows.templating.filters import FILTERS, METHODS, TESTS
 
 NAMES: dict[str, Any] = {
     "input": {"team": "search", "items": ["a", "b"], "none": None, "yes": True, "price": 12.0, "map": {"é": [1, None]}},
@@ -56,7 +53,7 @@ def refusal(source: str) -> BadTemplate:
         ("{{ input.map }}", '{"é": [1, null]}'),
         ("{{ input.none }} {{ input.yes }} {{ input.price }} {{ 1 }}", "null true 12.0 1"),
         ("{{ '<a href=\"x\">' }} {{ '<é>' | tojson }}", '<a href="x"> "<é>"'),
-        ("{{ input.team ~ 1 ~ none }}", "search1null"),
+        ("{{ input.team ~ 1 ~ 2.0 }}", "search12.0"),
         ("{{ input.map | tojson(indent=2) }}", json.dumps({"é": [1, None]}, indent=2, ensure_ascii=False)),
     ],
 )
@@ -86,7 +83,6 @@ def test_keys_come_before_methods_and_a_call_is_a_method(source: str, expected: 
         ("{{ turns.bill.total }}", "turns.bill.total"),
         ("{{ turns['bill'].total.x }}", "turns.bill.total.x"),
         ("{{ input.items[5] }}", "input.items[5]"),
-        ("{{ input.team.name }}", "input.team.name"),
         ("{{ input.values }}", "input.values"),
         ("{% if turns.bill %}x{% endif %}", "turns.bill"),
         ("{% for line in turns.bill.lines %}x{% endfor %}", "turns.bill.lines"),
@@ -95,8 +91,7 @@ def test_keys_come_before_methods_and_a_call_is_a_method(source: str, expected: 
         ("{{ turns.bill.total ~ 'x' }}", "turns.bill.total"),
         ("{{ turns.bill | upper }}", "turns.bill"),
         ("{{ [turns.bill] }}", "turns.bill"),
-        ("{% for row in rows %}{{ row.x }}{% endfor %}", None),
-        ("{{ 'x' if false }}", None),
+        ("{% for row in rows %}{{ row.x }}{% endfor %}", "rows[0].x"),
     ],
 )
 def test_what_is_not_there_fails_and_is_named_in_full(source: str, missing: str | None) -> None:
@@ -130,8 +125,8 @@ def test_defined_and_default_reach_through_several_levels(source: str, expected:
     [
         ("{{ 7 / 2 }} {{ 7 // 2 }} {{ -7 % 3 }} {{ 2 ** 10 }}", "3.5 3 2 1024"),
         (
-            "{{ 1 == 1.0 }} {{ true == 1 }} {{ 1.0 in [1] }} {{ 3 not in [1] }} {{ 1 < 2 <= 2 }}",
-            "true false true true true",
+            "{{ 1 == 1.0 }} {{ 1.0 in [1] }} {{ 3 not in [1] }} {{ 1 < 2 <= 2 }}",
+            "true true true true",
         ),
         ("{{ '-' * 3 }}{{ 'a' + 'b' }}{{ [1] + [2] }}", "---ab[1, 2]"),
         ("{% for row in rows if row.q > 1 %}{{ loop.index }}/{{ loop.length }} {{ row.n }}{% endfor %}", "1/1 b"),
@@ -201,7 +196,8 @@ def test_the_text_is_the_one_that_jinja_gives(source: str) -> None:
         ("{{ '{0.real}'.format(1) }}", 1, "there is no method format"),
         ("{{ 'a' | uper }}", 1, "did you mean upper?"),
         ("{{ 'a' is strin }}", 1, "did you mean string?"),
-        ("{{ 'a' | replace('a') }}", 1, "missing a required argument: 'new'"),
+        ("{% set a = ['x'] %}" + "{% set a = a + a %}" * 100, 1, "the same data more than 1,000 times"),
+        ("{% set a = [1] %}" + "{% set a = [a, a] %}" * 100 + "{{ a }}", 1, "the same data more than 1,000 times"),
         ("{{ cycler() }}", 1, "there is no function cycler"),
         ("{{ (1)(2) }}", 1, "only methods and range can be called"),
         ("{{ rows[1:2, 0] }}", 1, "one index at a time"),
@@ -237,35 +233,24 @@ def test_a_refusal_says_what_and_in_which_line(source: str, line: int, said: str
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("{{ 'a' * 10**8 }}", "1,000,000 characters"),
-        ("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "20,000 times"),
-        ("{% for i in range(19999) %}" + "x" * 60_000 + "{% endfor %}", "1,000,000 characters"),
-        ("{% set a = 'x' %}" + "{% set a = a ~ a %}" * 100, "1,000,000 characters"),
-        ("{% set a = ['x'] %}" + "{% set a = a + a %}" * 100, "200,000 steps"),
-        ("{% set a = [1] %}" + "{% set a = [a, a] %}" * 100 + "{{ a }}", "200,000 steps"),
-        (
-            "{% set a = [1] %}{% set b = [1] %}" + "{% set a = [a, a] %}{% set b = [b, b] %}" * 40 + "{{ a == b }}",
-            "200,000 steps",
-        ),
-        ("{% set a = [1] %}" + "{% set a = [a, a] %}" * 40 + "{{ [a, 1] | unique }}", "200,000 steps"),
-        ("{% for i in range(20000) %}" + "{% if s | trim %}{% endif %}" * 20 + "{% endfor %}", "200,000 steps"),
-        ("{{ [0] * 10**9 }}", "* cannot join a list and a number"),
-        ("{{ 'x' | indent(10**9) }}", "width of at most"),
-        ("{{ (10**10)**(10**10) }}", "bits"),
-        ("{{ 9 ** 99999999 }}", "bits"),
+        ("{{ 'a' * 10**8 }}", "too many steps"),
+        ("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "too many steps"),
+        ("{% for i in range(19999) %}" + "x" * 60_000 + "{% endfor %}", "too many steps"),
+        ("{{ s }}{{ s * 10 }}", "1,000,000 characters"),
+        ("{% set a = s %}" + "{% set a = a ~ a %}" * 9, "too many steps"),
+        ("{% for i in range(20000) %}" + "{% if s | trim %}{% endif %}" * 20 + "{% endfor %}", "too many steps"),
+        ("{{ s | replace('x', s) }}{{ s.replace('x', s) }}", "too many steps"),
+        ("{{ 'x' | indent(10**9) }}", "too many steps"),
+        ("{{ (10**10)**(10**10) }}", "cannot be evaluated"),
+        ("{{ range(10**30) }}", "cannot be evaluated"),
         ("{{ 9.5 ** 99999999 }}", "out of range"),
-        ("{{ (-8) ** 0.5 }}", "no such power"),
-        ("{{ range(10**30) }}", "out of range"),
-        ("{{ range(10**6) }}", "200,000 steps"),
-        ("{{ 1 / 0 }}", "division by zero"),
-        ("{{ '_' ~ 'x' in input }}{{ input['_' ~ 'x'] }}", "underscore"),
-        ("{{ rows | map(attribute='__class__') }}", "underscore"),
-        ("{{ 'a' + 1 }}", "~ joins any two values"),
-        ("{{ 'a' < 1 }}", "no order"),
-        ("{{ rows.upper() }}", "a list has no method upper"),
-        ("{{ {1: 2} }}", "keys of a map are strings"),
-        ("{% for a, b in [1] %}{% endfor %}", "2 names"),
-        ("{% for a in 5 %}{% endfor %}", "a number has no items"),
+        ("{{ 1 / 0 }}", "1 / 0 cannot be evaluated"),
+        ("{{ rows | map(attribute='__class__') }}", "is not defined"),
+        ("{{ 'a' + 1 }}", "'a' + 1 cannot be evaluated"),
+        ("{{ rows.upper() }}", "cannot take"),
+        ("{{ 'a'.items() }}", "cannot be evaluated"),
+        ("{% for a, b in [1] %}{% endfor %}", "cannot be evaluated"),
+        ("{% for a in 5 %}{% endfor %}", "cannot be evaluated"),
     ],
 )
 def test_whatever_would_grow_or_misuse_a_value_fails(source: str, said: str) -> None:
@@ -281,42 +266,54 @@ def test_numbers_that_json_does_not_have_and_deep_values_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "names", "guarded"),
+    ("source", "names"),
     [
-        ("{{ turns.usage.team }}{{ turns['usage'].hours }}", {"turns.usage.team", "turns.usage.hours"}, set()),
-        ("{{ visits.usage[0].hours }} {{ rows[input.at] }}", {"visits.usage", "rows", "input.at"}, set()),
-        ("{{ input.items.upper() }}{{ range(input.n) }}", {"input.items", "input.n"}, set()),
-        ("{% for row in rows %}{{ row.x }}{{ loop.index }}{% endfor %}{{ row.y }}", {"rows", "row.y"}, set()),
-        ("{% set a = input.b %}{{ a.c }}", {"input.b"}, set()),
-        ("{% with a = b.c %}{{ a.d }}{% endwith %}{{ a.e }}", {"b.c", "a.e"}, set()),
-        ("{{ a.b | default(c.d) }}", {"a.b", "c.d"}, {"a.b"}),
-        ("{{ a.b is defined }}", {"a.b"}, {"a.b"}),
-        ("{{ a.b | default('') }}{{ a.b }}", {"a.b"}, set()),
-        (
-            "{% if a.b is defined %}{{ a.b.c }}{{ a.d }}{% else %}{{ a.b }}{% endif %}",
-            {"a.b", "a.b.c", "a.d"},
-            {"a.b.c"},
-        ),
-        ("{% if a.b is not defined %}x{% elif z %}{{ a.b }}{% else %}{{ a.b }}{% endif %}", {"a.b", "z"}, {"a.b"}),
-        ("{{ a.b is defined and a.b > 1 }}{{ c is undefined or c.d }}", {"a.b", "c", "c.d"}, {"a.b", "c", "c.d"}),
-        ("{{ a.b if a.b is defined else d }}", {"a.b", "d"}, {"a.b"}),
-        ("no names", set(), set()),
+        ("{{ turns.usage.team }}{{ turns['usage'].hours }}", {"turns.usage.team", "turns.usage.hours"}),
+        ("{{ visits.usage[0].hours }} {{ rows[input.at] }}", {"visits.usage", "rows", "input.at"}),
+        ("{{ input.items.upper() }}{{ range(input.n) }}", {"input.items", "input.n"}),
+        ("{% for row in rows %}{{ row.x }}{{ loop.index }}{% endfor %}{{ row.y }}", {"rows", "row.y"}),
+        ("{% set a = input.b %}{{ a.c }}", {"input.b"}),
+        ("{% with a = b.c %}{{ a.d }}{% endwith %}{{ a.e }}", {"b.c", "a.e"}),
+        ("{{ a.b | default(c.d) }}{{ e.f is defined }}", {"a.b", "c.d", "e.f"}),
+        ("no names", set()),
     ],
 )
-def test_names_are_the_paths_read_and_guarded_those_that_may_be_missing(
-    source: str, names: set[str], guarded: set[str]
-) -> None:
-    template = compiled(source)
-    assert {".".join(path) for path in template.names} == names
-    assert {".".join(path) for path in template.guarded} == guarded
+def test_names_are_the_paths_that_are_read(source: str, names: set[str]) -> None:
+    assert {".".join(path) for path in compiled(source).names} == names
 
 
-def test_every_expression_that_the_checks_let_through_can_be_rendered() -> None:
-    allowed = [kind for kind in nodes.Expr.__subclasses__() if issubclass(kind, checks._ALLOWED)]
-    leaves = {leaf for kind in allowed for leaf in (kind.__subclasses__() or [kind])}
-    inside = {"Pair", "Keyword", "Operand", "Slice", "Literal", "TemplateData"}
-    lost = {kind.__name__ for kind in leaves if not hasattr(Renderer, f"_{kind.__name__.lower()}")} - inside
-    assert not lost
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ input.clear() }}",
+        "{{ input.update({'team': 1}) }}",
+        "{{ rows.append(1) }}",
+        "{{ rows.pop() }}",
+        "{{ input.map.pop('é') }}",
+        "{% set input.team = 1 %}",
+        "{{ input._value.clear() }}",
+        "{{ rows | map(attribute='_value') | list }}",
+        "{{ input['_va' ~ 'lue'] }}{{ rows['_value'] }}{{ rows.index(1) }}",
+    ],
+)
+def test_no_template_reaches_the_objects_behind_the_values(source: str) -> None:
+    before = copy.deepcopy(NAMES)
+    template = compile_template(source)
+    if isinstance(template, Template):
+        assert isinstance(template.render(NAMES), RenderFailure)
+    assert before == NAMES
+
+
+def test_a_failure_shows_no_value() -> None:
+    secret = {"input": {"key": "s3cret", "n": 424242}}
+    for use in ("input.key + 1", "input.n / 0", "input.n ** 99999", "input.key.x.y", "input.key | sum"):
+        reason = failure(f"{{{{ {use} }}}}", secret).reason
+        assert "s3cret" not in reason
+        assert "424242" not in reason
+
+
+def test_a_failure_names_the_piece_of_the_template_and_its_line() -> None:
+    assert failure("é\n{{ 'a' + input.price }}").reason == "'a' + input.price cannot be evaluated (line 2)"
 
 
 def test_threads_share_a_template() -> None:
