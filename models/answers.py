@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from stepladder.judge.revalidate import Answer, Unjudged
 from stepladder.models import hot, listing
 from stepladder.models.listing import Place
-from stepladder.models.load import attempt_of, decode_raw, job_of
+from stepladder.models.load import arrival_of, attempt_of, job_of
 from stepladder.models.rare import narrowed
-from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.outcomes import Cause
 from stepladder.workflows.job import Turn
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from stepladder.models.database import Database
     from stepladder.models.listing import JobFilter
-    from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.workflows.job import Job
 
@@ -94,15 +92,12 @@ def _by_job(rows: Sequence[dict[str, Any]]) -> defaultdict[UUID, list[dict[str, 
 
 
 def _memory(row: dict[str, Any], parts: Sequence[list[dict[str, Any]]]) -> Memory:
-    turns, tool_calls, waits, list_runs, child_calls, messages, attempts = parts
+    turns, visits, messages, attempts = parts
     job = job_of(
         row,
         turns=turns,
         attempts=[],
-        tool_calls=tool_calls,
-        waits=waits,
-        list_runs=list_runs,
-        child_calls=child_calls,
+        visits=visits,
         messages=messages,
     )
     outputs = {visit.ordinal: visit.output for visit in job.visits if isinstance(visit, Turn)}
@@ -123,20 +118,13 @@ def _answer(row: dict[str, Any], output: Any) -> Answer:
         return Answer(row["id"], row["turn"], attempt, None, Unjudged.BROKEN_OFF)
     if row["lost_cause"] is None and row["raw"] is None:
         return Answer(row["id"], row["turn"], attempt, None, Unjudged.GONE)
-    return Answer(row["id"], row["turn"], attempt, _arrival(row))
+    return Answer(row["id"], row["turn"], attempt, arrival_of(row))
 
 
 def _is_broken_off(row: dict[str, Any]) -> bool:
     """Whether an answer came, and the job was cancelled before it was judged."""
     told = row["cause"] == Cause.ABORTED and row["lost_cause"] is None
     return told and row["finish_reason"] is None and row["content_hash"] is None
-
-
-def _arrival(row: dict[str, Any]) -> Arrival:
-    body = b"" if row["raw"] is None else decode_raw(row["raw"], row["raw_encoding"])
-    if row["lost_cause"] is not None:
-        return Lost(Cause(row["lost_cause"]), row["lost_detail"], body, row["http_status"], row["streamed"])
-    return Received(row["http_status"], body, row["streamed"], row["retry_after_s"])
 
 
 def _of_many(statement: str) -> str:
@@ -149,12 +137,7 @@ _JOBS = """
 SELECT * FROM jobs WHERE id = ANY(%(jobs)s)
 """
 
-_READ = (
-    _JOBS,
-    *(_of_many(statement) for statement in (
-        hot.TURNS, hot.TOOL_CALLS, hot.WAITS, hot.LIST_RUNS, hot.CHILD_CALLS, hot.MESSAGES
-    )),
-)  # fmt: skip
+_READ = (_JOBS, *(_of_many(statement) for statement in (hot.TURNS, hot.VISITS, hot.MESSAGES)))
 
 _ANSWERS = _of_many("""
 SELECT

@@ -91,8 +91,7 @@ WITH step AS (
         final bool, working bool, keep bool, wake_at timestamptz,
         status text, state text, waiting_for text, failure text, failure_detail text, result text,
         tokens bigint, turn_count int, due_at timestamptz, deadline_at timestamptz,
-        messages json, turns json, judged json, opened json, tool_calls json, waits json, list_runs json,
-        child_calls json, events json, taken uuid
+        messages json, turns json, judged json, opened json, visits json, events json, taken uuid
     )
 ), held AS (
     UPDATE jobs SET
@@ -184,57 +183,19 @@ WITH step AS (
         id uuid, turn int, ordinal int, history_from int, history_to int, note text, max_completion_tokens int,
         sampling text, request_id text, model text, engine_version text, grammar_backend text
     )
-), tool AS (
-    INSERT INTO tool_calls (
-        job_id, visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at,
-        closed_at
+), visit AS (
+    INSERT INTO visits (
+        job_id, visit, kind, state, status, key, once, error_kind, body, carried, opened_at, closed_at
     )
     SELECT
-        held.id, new.visit, new.state, new.tool, new.effect, new.arguments::json, new.key, new.runs, new.failed,
-        new.lost, new.result::json, new.error::json, new.carried, new.opened_at, new.closed_at
-    FROM held, step, json_to_recordset(step.tool_calls) AS new(
-        visit int, state text, tool text, effect text, arguments text, key text, runs int, failed int, lost int,
-        result text, error text, carried bool, opened_at timestamptz, closed_at timestamptz
+        held.id, new.visit, new.kind, new.state, new.status, new.key, new.once, new.error_kind, new.body::json,
+        new.carried, new.opened_at, new.closed_at
+    FROM held, step, json_to_recordset(step.visits) AS new(
+        visit int, kind text, state text, status text, key text, once bool, error_kind text, body text, carried bool,
+        opened_at timestamptz, closed_at timestamptz
     )
     ON CONFLICT (job_id, visit) DO UPDATE SET
-        runs = EXCLUDED.runs, failed = EXCLUDED.failed, lost = EXCLUDED.lost, result = EXCLUDED.result,
-        error = EXCLUDED.error, closed_at = EXCLUDED.closed_at
-), wait AS (
-    INSERT INTO waits (
-        job_id, visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action,
-        carried, opened_at, closed_at
-    )
-    SELECT
-        held.id, new.visit, new.state, new.signal, new.wait_id, new.show::json, new.frozen::json, new.by_other,
-        new.scopes, new.until, new.payload::json, new.signal_id, new.action, new.carried, new.opened_at, new.closed_at
-    FROM held, step, json_to_recordset(step.waits) AS new(
-        visit int, state text, signal text, wait_id uuid, show text, frozen text, by_other bool, scopes text[],
-        until timestamptz, payload text, signal_id uuid, action text, carried bool, opened_at timestamptz,
-        closed_at timestamptz
-    )
-    ON CONFLICT (job_id, visit) DO UPDATE SET
-        payload = EXCLUDED.payload, signal_id = EXCLUDED.signal_id, action = EXCLUDED.action,
-        closed_at = EXCLUDED.closed_at
-), list AS (
-    INSERT INTO list_runs (job_id, visit, state, at_most, items, count, until, carried, opened_at)
-    SELECT
-        held.id, new.visit, new.state, new.at_most, new.items::json, new.count, new.until, new.carried, new.opened_at
-    FROM held, step, json_to_recordset(step.list_runs) AS new(
-        visit int, state text, at_most int, items text, count int, until text, carried bool, opened_at timestamptz
-    )
-), child AS (
-    INSERT INTO child_calls (
-        job_id, visit, state, workflow, version, inputs, failed, result, error, carried, opened_at, closed_at
-    )
-    SELECT
-        held.id, new.visit, new.state, new.workflow, new.version, new.inputs::json, new.failed::json,
-        new.result::json, new.error::json, new.carried, new.opened_at, new.closed_at
-    FROM held, step, json_to_recordset(step.child_calls) AS new(
-        visit int, state text, workflow text, version int, inputs text, failed text, result text, error text,
-        carried bool, opened_at timestamptz, closed_at timestamptz
-    )
-    ON CONFLICT (job_id, visit) DO UPDATE SET
-        version = EXCLUDED.version, failed = EXCLUDED.failed, result = EXCLUDED.result, error = EXCLUDED.error,
+        status = EXCLUDED.status, error_kind = EXCLUDED.error_kind, body = EXCLUDED.body,
         closed_at = EXCLUDED.closed_at
 ), event AS (
     INSERT INTO events (job_id, ordinal, kind, turn, attempt, data)
@@ -306,42 +267,24 @@ SELECT
 FROM attempts WHERE job_id = %(job)s ORDER BY turn, ordinal
 """
 
-TOOL_CALLS = """
-SELECT visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at, closed_at
-FROM tool_calls WHERE job_id = %(job)s ORDER BY visit
+VISITS = """
+SELECT
+    visit, kind, state, status, key, error_kind, body, carried, opened_at, closed_at, done, result AS said, by
+FROM visits LEFT JOIN settlements USING (job_id, visit)
+WHERE job_id = %(job)s ORDER BY visit
 """
 
-SETTLEMENTS = """
-SELECT visit, done, result, by FROM settlements WHERE job_id = %(job)s
-"""
-
-ONCE = "tool_calls_once"
+ONCE = "visits_once"
 """The index by which a call that cannot be undone is begun by one job of a lineage alone."""
 
 # What the job's own lineage has begun and may not begin again. Of one key there is one such call at most.
 SPENT = """
-SELECT tool_calls.job_id, key, tool_calls.result, error, closed_at
+SELECT visits.job_id, visit, kind, visits.state, visits.status, key, error_kind, body, carried, opened_at, closed_at
 FROM jobs AS own
     JOIN jobs AS kin ON kin.lineage = own.lineage AND kin.id <> own.id
-    JOIN tool_calls ON tool_calls.job_id = kin.id
-WHERE own.id = %(job)s AND effect = 'irreversible' AND NOT carried
-"""
-
-WAITS = """
-SELECT
-    visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action, carried,
-    opened_at, closed_at
-FROM waits WHERE job_id = %(job)s ORDER BY visit
-"""
-
-LIST_RUNS = """
-SELECT visit, state, at_most, items, count, until, carried, opened_at FROM list_runs
-WHERE job_id = %(job)s ORDER BY visit
-"""
-
-CHILD_CALLS = """
-SELECT visit, state, workflow, version, inputs, failed, result, error, carried, opened_at, closed_at FROM child_calls
-WHERE job_id = %(job)s ORDER BY visit
+    JOIN visits ON visits.job_id = kin.id
+WHERE own.id = %(job)s AND once
+    AND (closed_at IS NULL OR error_kind IS NULL OR error_kind NOT IN ('not_done', 'invalid_arguments'))
 """
 
 MESSAGES = """

@@ -102,17 +102,17 @@ SELECT
 SETTLE = """
 WITH woken AS (
     UPDATE jobs SET signals_received = signals_received + 1, wake_at = now()
-    FROM tool_calls
+    FROM visits
     WHERE jobs.id = %(job)s
         AND jobs.status = 'waiting'
         AND jobs.waiting_for = %(waiting_for)s
-        AND tool_calls.job_id = jobs.id
-        AND tool_calls.closed_at IS NULL
-        AND tool_calls.key = %(key)s
+        AND visits.job_id = jobs.id
+        AND visits.status = 'settlement'
+        AND visits.key = %(key)s
         AND NOT EXISTS (
-            SELECT FROM settlements WHERE settlements.job_id = jobs.id AND settlements.visit = tool_calls.visit
+            SELECT FROM settlements WHERE settlements.job_id = jobs.id AND settlements.visit = visits.visit
         )
-    RETURNING jobs.id, tool_calls.visit
+    RETURNING jobs.id, visits.visit
 )
 INSERT INTO settlements (job_id, visit, done, result, by)
 SELECT id, visit, %(done)s, %(result)s::json, %(by)s FROM woken
@@ -122,9 +122,9 @@ RETURNING visit
 
 # What was said last; of the call that is named, where one is.
 SAID = """
-SELECT settlements.done, settlements.result, settlements.by, tool_calls.closed_at IS NULL AS open
-FROM settlements JOIN tool_calls USING (job_id, visit)
-WHERE job_id = %(job)s AND tool_calls.key = COALESCE(%(key)s::text, tool_calls.key)
+SELECT settlements.done, settlements.result, settlements.by, visits.closed_at IS NULL AS open
+FROM settlements JOIN visits USING (job_id, visit)
+WHERE job_id = %(job)s AND visits.key = COALESCE(%(key)s::text, visits.key)
 ORDER BY visit DESC LIMIT 1
 """
 

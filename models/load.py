@@ -11,30 +11,16 @@ from stepladder.schemas.answer import Completion, Lost, Received, Usage, Verdict
 from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs, RungState
-from stepladder.schemas.tool import Effect
-from stepladder.workflows.calls import NEVER_BEGUN
 from stepladder.workflows.events import Settled
-from stepladder.workflows.job import (
-    Attempt,
-    ChildCall,
-    ChildFailure,
-    Job,
-    ListRun,
-    Message,
-    Signal,
-    Spent,
-    ToolCall,
-    ToolError,
-    Turn,
-    Wait,
-)
+from stepladder.workflows.job import Attempt, Job, Message, Signal, Spent, Turn
+from stepladder.workflows.visits import ToolCall, VisitStatus, visit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.job import Visit
+    from stepladder.workflows.visits import Visit
 
 Row: TypeAlias = "Mapping[str, Any]"
 
@@ -54,10 +40,7 @@ def job_of(
     *,
     turns: Sequence[Row],
     attempts: Sequence[Row],
-    tool_calls: Sequence[Row],
-    waits: Sequence[Row],
-    list_runs: Sequence[Row],
-    child_calls: Sequence[Row],
+    visits: Sequence[Row],
     messages: Sequence[Row],
     spent: Sequence[Row] = (),
 ) -> Job:
@@ -66,13 +49,8 @@ def job_of(
     Of its verdicts it has what the machine decides by. Texts that are the record's alone, the completions of closed
     turns among them, stay in the database.
     """
-    visits: list[Visit] = [
-        *(_turn(turn, [a for a in attempts if a["turn"] == turn["ordinal"]]) for turn in turns),
-        *(tool_call_of(call) for call in tool_calls),
-        *(wait_of(wait) for wait in waits),
-        *(list_run_of(run) for run in list_runs),
-        *(child_call_of(call) for call in child_calls),
-    ]
+    found: list[Visit] = [_turn(turn, [a for a in attempts if a["turn"] == turn["ordinal"]]) for turn in turns]
+    found += [visit_of(visit) for visit in visits]
     return Job(
         id=row["id"],
         lineage=row["lineage"],
@@ -80,7 +58,7 @@ def job_of(
         created_at=row["created_at"],
         status=JobStatus(row["status"]),
         state=row["state"],
-        visits=tuple(sorted(visits, key=lambda visit: visit.visit)),
+        visits=tuple(sorted(found, key=lambda visit: visit.visit)),
         transcript=tuple(Message(m["ordinal"], m["turn"], m["role"], m["content"]) for m in messages),
         tokens=row["tokens"],
         token_budget=row["token_budget"],
@@ -94,25 +72,20 @@ def job_of(
         result=row["result"],
         waiting_for=row["waiting_for"],
         depth=row["depth"],
-        spent={one["key"]: _spent(one) for one in spent if not _never_begun(one)},
+        spent={one["key"]: _spent(one) for one in spent},
     )
 
 
 def _turn(row: Row, attempts: Sequence[Row]) -> Turn:
+    columns = ("visit", "state", "opened_at", "ordinal", "question", "schema_hash", "action", "output", "closed_at")
+    open_status = VisitStatus.RUNNING if attempts and attempts[-1]["outcome"] is None else VisitStatus.BACKING_OFF
     return Turn(
-        visit=row["visit"],
-        ordinal=row["ordinal"],
-        state=row["state"],
-        question=row["question"],
-        opened_at=row["opened_at"],
-        schema_hash=row["schema_hash"],
+        **{name: row[name] for name in columns},
+        carried=row["carried"],
+        status=open_status if row["closed_at"] is None else VisitStatus.CLOSED,
         attempts=tuple(attempt_of(attempt, row["output"]) for attempt in attempts),
         outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
-        action=row["action"],
-        output=row["output"],
         degraded=degraded_of(row["degraded"]),
-        closed_at=row["closed_at"],
-        carried=row["carried"],
     )
 
 
@@ -158,93 +131,16 @@ def violations_of(errors: Sequence[Mapping[str, str]]) -> tuple[Violation, ...]:
     return tuple(Violation(error["pointer"], error["reason"], error["source"]) for error in errors)
 
 
-def tool_call_of(row: Row) -> ToolCall:
-    error = row["error"]
-    return ToolCall(
-        visit=row["visit"],
-        state=row["state"],
-        tool=row["tool"],
-        effect=Effect(row["effect"]),
-        arguments=row["arguments"],
-        key=row["key"],
-        runs=row["runs"],
-        failed=row["failed"],
-        lost=row["lost"],
-        opened_at=row["opened_at"],
-        result=row["result"],
-        error=None if error is None else ToolError(error["kind"], error["message"]),
-        closed_at=row["closed_at"],
-        carried=row["carried"],
-    )
-
-
-def _never_begun(row: Row) -> bool:
-    return row["error"] is not None and row["closed_at"] is not None and row["error"]["kind"] in NEVER_BEGUN
-
-
 def _spent(row: Row) -> Spent:
-    error = row["error"]
-    return Spent(
-        row["job_id"],
-        row["closed_at"] is not None,
-        row["result"],
-        None if error is None else ToolError(error["kind"], error["message"]),
-    )
+    call = visit_of(row)
+    if not isinstance(call, ToolCall):
+        raise TypeError(f"visit {call.visit} of job {row['job_id']} runs no tool")
+    return Spent(row["job_id"], call.closed_at is not None, call.result, call.error)
 
 
-def wait_of(row: Row) -> Wait:
-    return Wait(
-        visit=row["visit"],
-        state=row["state"],
-        signal=row["signal"],
-        wait_id=row["wait_id"],
-        show=row["show"],
-        opened_at=row["opened_at"],
-        until=row["until"],
-        frozen=row["frozen"],
-        by_other=row["by_other"],
-        scopes=tuple(row["scopes"]),
-        payload=row["payload"],
-        signal_id=row["signal_id"],
-        action=row["action"],
-        closed_at=row["closed_at"],
-        carried=row["carried"],
-    )
-
-
-def list_run_of(row: Row) -> ListRun:
-    return ListRun(
-        visit=row["visit"],
-        state=row["state"],
-        at_most=row["at_most"],
-        opened_at=row["opened_at"],
-        items=row["items"],
-        count=row["count"],
-        until=row["until"],
-        closed_at=row["opened_at"],
-        carried=row["carried"],
-    )
-
-
-def child_call_of(row: Row) -> ChildCall:
-    error = row["error"]
-    return ChildCall(
-        visit=row["visit"],
-        state=row["state"],
-        workflow=row["workflow"],
-        inputs=tuple(row["inputs"]),
-        opened_at=row["opened_at"],
-        version=row["version"],
-        failed=tuple(ChildFailure(one["index"], one["kind"], one["message"]) for one in row["failed"]),
-        result=row["result"],
-        error=None if error is None else ToolError(error["kind"], error["message"]),
-        closed_at=row["closed_at"],
-        carried=row["carried"],
-    )
-
-
-def settled_of(row: Row) -> Settled:
-    return Settled(row["done"], row["result"], row["by"])
+def settled_of(row: Row) -> Settled | None:
+    """What a person said of a visit, by its row of ``hot.VISITS``."""
+    return None if row["done"] is None else Settled(row["done"], row["said"], row["by"])
 
 
 def signal_of(row: Row) -> Signal:
@@ -258,11 +154,12 @@ def pending_of(job: Job, attempts: Sequence[Row]) -> PendingAttempt | None:
     if not isinstance(turn, Turn) or not turn.attempts or turn.attempts[-1].verdict is not None:
         return None
     row = attempts[-1]
-    return PendingAttempt(turn.attempts[-1], row["request_id"], None if row["arrived_at"] is None else _arrival(row))
+    return PendingAttempt(turn.attempts[-1], row["request_id"], None if row["arrived_at"] is None else arrival_of(row))
 
 
-def _arrival(row: Row) -> Arrival:
-    body = decode_raw(row["raw"], row["raw_encoding"])
+def arrival_of(row: Row) -> Arrival:
+    """What arrived for an attempt. Retention may have removed the bytes of a lost one."""
+    body = b"" if row["raw"] is None else decode_raw(row["raw"], row["raw_encoding"])
     if row["lost_cause"] is not None:
         return Lost(Cause(row["lost_cause"]), row["lost_detail"], body, row["http_status"], row["streamed"])
     return Received(row["http_status"], body, row["streamed"], row["retry_after_s"])

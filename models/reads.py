@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stepladder.experiments.jobdiff import History, job_diff
 from stepladder.models.children import read_children
-from stepladder.models.hot import CHILD_CALLS
+from stepladder.models.hot import VISITS
 from stepladder.models.listing import OVERVIEW, Place, candidates, page
-from stepladder.models.load import child_call_of, decode_raw, tool_call_of, wait_of
+from stepladder.models.load import decode_raw, settled_of
 from stepladder.models.rare import narrowed
 from stepladder.models.request import SentRequest, read_request
 from stepladder.models.search import CHUNK, LOOKED_AT
@@ -22,6 +22,7 @@ from stepladder.schemas.history import Attempt, CallVisit, Event, ReceivedSignal
 from stepladder.schemas.job import SETTLEMENT
 from stepladder.schemas.published import WorkflowVersion
 from stepladder.schemas.responses import Job, OpenSettlement, OpenWait
+from stepladder.workflows.visits import ChildCall, ToolCall, Wait, visit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from stepladder.schemas.diff import JobDiff
     from stepladder.schemas.responses import ChildJob
     from stepladder.schemas.stats import WorkflowStats
-    from stepladder.workflows.job import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +129,18 @@ class Reads:
     async def open_wait(self, job_id: UUID) -> Wait | None:
         """The wait that a job is in, as the machine remembers it; None if it is in none."""
         row = await self._database.row(_OPEN_WAIT, {"job": job_id})
-        return None if row is None else wait_of(row)
+        visit = None if row is None else visit_of(row)
+        return visit if isinstance(visit, Wait) else None
 
     async def unsettled(self, job_id: UUID) -> OpenSettlement | None:
         """The call that a job waits for a person to settle, or None."""
         row = await self._database.row(_UNSETTLED, {"job": job_id, "waiting_for": SETTLEMENT})
         if row is None:
             return None
-        said = None if row["done"] is None else {"done": row["done"], "result": row["said"], "by": row["by"]}
-        found = {"reason": row["error"], "said": said, "route": f"/v1/jobs/{job_id}/settle"}
-        return OpenSettlement.model_validate(row | found)
+        call, said = visit_of(row), settled_of(row)
+        found = {name: getattr(call, name) for name in ("state", "tool", "arguments", "key", "opened_at")}
+        found |= {"reason": call.error, "said": said, "route": f"/v1/jobs/{job_id}/settle"}
+        return OpenSettlement.model_validate(found)
 
     async def children(self, job_id: UUID) -> tuple[ChildJob, ...]:
         """The jobs that a job has called, up to 1,000, in the order of its calls."""
@@ -199,16 +201,14 @@ class Reads:
 
     async def timeline(self, job_id: UUID) -> Timeline:
         """What lies between a job's turns. Empty for a job that does not exist."""
-        found = [
-            await self._database.rows(statement, {"job": job_id})
-            for statement in (_TURN_VISITS, _TOOL_CALLS, _WAITS, CHILD_CALLS, _SIGNALS)
-        ]
-        turns, tools, waits, calls, signals = found
+        turns = await self._database.rows(_TURN_VISITS, {"job": job_id})
+        visits = [visit_of(row) for row in await self._database.rows(VISITS, {"job": job_id})]
+        signals = await self._database.rows(_SIGNALS, {"job": job_id})
         return Timeline(
             turns={row["ordinal"]: row["visit"] for row in turns},
-            tools=tuple(ToolVisit.model_validate(tool_call_of(row)) for row in tools),
-            waits=tuple(WaitVisit.model_validate(wait_of(row)) for row in waits),
-            calls=tuple(CallVisit.model_validate(child_call_of(row)) for row in calls),
+            tools=tuple(ToolVisit.model_validate(visit) for visit in visits if isinstance(visit, ToolCall)),
+            waits=tuple(WaitVisit.model_validate(visit) for visit in visits if isinstance(visit, Wait)),
+            calls=tuple(CallVisit.model_validate(visit) for visit in visits if isinstance(visit, ChildCall)),
             signals=tuple(ReceivedSignal.model_validate(row) for row in signals),
         )
 
@@ -251,21 +251,19 @@ _PROGRESS = """
 SELECT id, event_count, finished_at IS NOT NULL AS final FROM jobs WHERE id = ANY(%(jobs)s)
 """
 
-_OPEN_WAIT = """
-SELECT
-    visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action, carried,
-    opened_at, closed_at
-FROM waits WHERE job_id = %(job)s AND closed_at IS NULL ORDER BY visit DESC LIMIT 1
-"""
-
 _UNSETTLED = """
 SELECT
-    visit, tool_calls.state, tool, effect, arguments, key, runs, failed, lost, tool_calls.result, error, carried,
-    opened_at, closed_at, done, settlements.result AS said, by
+    visit, kind, visits.state, visits.status, key, error_kind, body, carried, opened_at, closed_at, done,
+    settlements.result AS said, by
 FROM jobs
-    JOIN tool_calls ON tool_calls.job_id = jobs.id AND tool_calls.closed_at IS NULL
+    JOIN visits ON visits.job_id = jobs.id AND visits.status = 'settlement'
     LEFT JOIN settlements USING (job_id, visit)
 WHERE jobs.id = %(job)s AND jobs.status = 'waiting' AND jobs.waiting_for = %(waiting_for)s
+"""
+
+_OPEN_WAIT = """
+SELECT visit, kind, state, status, key, error_kind, body, carried, opened_at, closed_at
+FROM visits WHERE job_id = %(job)s AND status = 'waiting' ORDER BY visit DESC LIMIT 1
 """
 
 _RAW = """
@@ -303,16 +301,4 @@ SELECT ordinal, visit FROM turns WHERE job_id = %(job)s
 _SIGNALS = """
 SELECT id, name, payload, by, received_at, taken_at FROM signals
 WHERE job_id = %(job)s ORDER BY received_at, id
-"""
-
-_TOOL_CALLS = """
-SELECT visit, state, tool, effect, arguments, key, runs, failed, lost, result, error, carried, opened_at, closed_at
-FROM tool_calls WHERE job_id = %(job)s ORDER BY visit
-"""
-
-_WAITS = """
-SELECT
-    visit, state, signal, wait_id, show, frozen, by_other, scopes, until, payload, signal_id, action, carried,
-    opened_at, closed_at
-FROM waits WHERE job_id = %(job)s ORDER BY visit
 """

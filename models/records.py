@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.events import Settled
-    from stepladder.workflows.job import Attempt, Job, Signal, ToolCall
+    from stepladder.workflows.job import Attempt, Job, Signal
+    from stepladder.workflows.visits import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

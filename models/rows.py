@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim
 from stepladder.schemas.jsontext import json_text
-from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
+from stepladder.workflows.job import Turn
 from stepladder.workflows.transition import (
     Ask,
     Await,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.event import HistoryEvent
     from stepladder.workflows.job import Attempt, Job, Message
     from stepladder.workflows.transition import Command
+    from stepladder.workflows.visits import Visit
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -107,10 +108,7 @@ def step_json(
         "turns": [_turn(visit) for visit in step.visits if isinstance(visit, Turn)],
         "judged": [_judged(attempt) for attempt in step.judged],
         "opened": [] if step.opened is None else [_opened(step.opened, stamp)],
-        "tool_calls": [_tool_call(visit) for visit in step.visits if isinstance(visit, ToolCall)],
-        "waits": [_wait(visit) for visit in step.visits if isinstance(visit, Wait)],
-        "list_runs": [_list_run(visit) for visit in step.visits if isinstance(visit, ListRun)],
-        "child_calls": [_child_call(visit) for visit in step.visits if isinstance(visit, ChildCall)],
+        "visits": [_visit(visit) for visit in step.visits if not isinstance(visit, Turn)],
         "events": [_event(nth, event) for nth, event in enumerate(step.events, 1)],
         "taken": None if step.taken is None else str(step.taken),
     }
@@ -215,72 +213,19 @@ def _opened(attempt: Attempt, stamp: Stamp | None) -> dict[str, object]:
     }
 
 
-def _tool_call(call: ToolCall) -> dict[str, object]:
+def _visit(visit: Visit) -> dict[str, object]:
     return {
-        "visit": call.visit,
-        "state": call.state,
-        "tool": call.tool,
-        "effect": call.effect,
-        "arguments": json_text(call.arguments),
-        "key": call.key,
-        "runs": call.runs,
-        "failed": call.failed,
-        "lost": call.lost,
-        "result": _json(call.result),
-        "error": None if call.error is None else json_text({"kind": call.error.kind, "message": call.error.message}),
-        "carried": call.carried,
-        "opened_at": _time(call.opened_at),
-        "closed_at": _time(call.closed_at),
-    }
-
-
-def _wait(wait: Wait) -> dict[str, object]:
-    return {
-        "visit": wait.visit,
-        "state": wait.state,
-        "signal": wait.signal,
-        "wait_id": str(wait.wait_id),
-        "show": _json(wait.show),
-        "frozen": json_text(wait.frozen),
-        "by_other": wait.by_other,
-        "scopes": list(wait.scopes),
-        "until": _time(wait.until),
-        "payload": _json(wait.payload),
-        "signal_id": None if wait.signal_id is None else str(wait.signal_id),
-        "action": plain(wait.action),
-        "carried": wait.carried,
-        "opened_at": _time(wait.opened_at),
-        "closed_at": _time(wait.closed_at),
-    }
-
-
-def _list_run(run: ListRun) -> dict[str, object]:
-    return {
-        "visit": run.visit,
-        "state": run.state,
-        "at_most": run.at_most,
-        "items": _json(run.items),
-        "count": run.count,
-        "until": run.until,
-        "carried": run.carried,
-        "opened_at": _time(run.opened_at),
-    }
-
-
-def _child_call(call: ChildCall) -> dict[str, object]:
-    failed = [{"index": one.index, "kind": one.kind, "message": one.message} for one in call.failed]
-    return {
-        "visit": call.visit,
-        "state": call.state,
-        "workflow": call.workflow,
-        "version": call.version,
-        "inputs": json_text(call.inputs),
-        "failed": json_text(failed),
-        "result": _json(call.result),
-        "error": None if call.error is None else json_text({"kind": call.error.kind, "message": call.error.message}),
-        "carried": call.carried,
-        "opened_at": _time(call.opened_at),
-        "closed_at": _time(call.closed_at),
+        "visit": visit.visit,
+        "kind": visit.kind,
+        "state": visit.state,
+        "status": visit.status,
+        "key": visit.key,
+        "once": visit.once,
+        "error_kind": None if visit.error is None else plain(visit.error.kind),
+        "body": json_text(visit.body()),
+        "carried": visit.carried,
+        "opened_at": _time(visit.opened_at),
+        "closed_at": _time(visit.closed_at),
     }
 
 

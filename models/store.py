@@ -291,20 +291,8 @@ async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s
     """The claimed job. Nobody else may write to it, so that it is read in several statements, sent in one go."""
     async with connection.pipeline():
         cursors = [await connection.execute(statement, {"job": row["id"]}) for statement in _READ]
-    turns, attempts, tool_calls, waits, list_runs, child_calls, messages, signals, said, spent = [
-        await cursor.fetchall() for cursor in cursors
-    ]
-    job = job_of(
-        row,
-        turns=turns,
-        attempts=attempts,
-        tool_calls=tool_calls,
-        waits=waits,
-        list_runs=list_runs,
-        child_calls=child_calls,
-        messages=messages,
-        spent=spent,
-    )
+    turns, attempts, visits, messages, signals, spent = [await cursor.fetchall() for cursor in cursors]
+    job = job_of(row, turns=turns, attempts=attempts, visits=visits, messages=messages, spent=spent)
     return Claim(
         job=job,
         workflow=row["workflow"],
@@ -321,22 +309,11 @@ async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s
         parent=row["parent"],
         variant=row["variant"],
         asked_at=asked_at,
-        settled=next((settled_of(one) for one in said if job.open and one["visit"] == job.open.visit), None),
+        settled=settled_of(visits[-1]) if visits and visits[-1]["closed_at"] is None else None,
     )
 
 
-_READ = (
-    hot.TURNS,
-    hot.ATTEMPTS,
-    hot.TOOL_CALLS,
-    hot.WAITS,
-    hot.LIST_RUNS,
-    hot.CHILD_CALLS,
-    hot.MESSAGES,
-    hot.SIGNALS,
-    hot.SETTLEMENTS,
-    hot.SPENT,
-)
+_READ = (hot.TURNS, hot.ATTEMPTS, hot.VISITS, hot.MESSAGES, hot.SIGNALS, hot.SPENT)
 
 _PUBLISH = """
 WITH others AS (

@@ -15,7 +15,7 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.validation.expressions import EvaluationFailure
-from stepladder.workflows import calls, child_calls, lists, retry, runs, turns, waits
+from stepladder.workflows import child_calls, lists, retry, tool_calls, turns, waits
 from stepladder.workflows.builder import IllegalEventError, JobFailure, TransitionBuilder
 from stepladder.workflows.events import (
     Cancelled,
@@ -30,10 +30,22 @@ from stepladder.workflows.events import (
     ToolUnknown,
     Unresolved,
 )
-from stepladder.workflows.job import ChildCall, ToolCall, Turn, Wait
+from stepladder.workflows.job import Turn
 from stepladder.workflows.machine import EXHAUSTED, AskState, ChildState, EndState, ToolState, WaitState, evaluate
 from stepladder.workflows.names import names_of
-from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Finished, Hold, Rest, RunTool
+from stepladder.workflows.transition import (
+    Ask,
+    Await,
+    AwaitChildren,
+    AwaitSettlement,
+    Finished,
+    Hold,
+    Resolve,
+    Rest,
+    RunTool,
+    TendChildren,
+)
+from stepladder.workflows.visits import ChildCall, ToolCall, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +58,69 @@ if TYPE_CHECKING:
     from stepladder.workflows.transition import Command, Transition
 
 Target: TypeAlias = str | JobFailure
-"""Where a job goes: into the state of that name, or into a failure."""
+"""The state that a job enters next, or the failure that it meets."""
+
+ENTERED = (Ask, RunTool, Await, AwaitSettlement, Resolve, Hold, Finished)
+"""What may follow once a job has entered its next state."""
+
+SETTLED = (AwaitSettlement, Finished)
+
+LEGAL: Mapping[str, Mapping[type[Event], tuple[type[Command], ...]]] = {
+    "not started": {Claimed: ENTERED, Cancelled: (Finished,)},
+    "between visits": {Claimed: ENTERED, Cancelled: (Finished,)},
+    "turn running": {Claimed: (Ask,), Judged: (Rest, *ENTERED), Cancelled: (Finished,)},
+    "turn backing off": {Claimed: (Rest, *ENTERED), Cancelled: (Finished,)},
+    "tool running": {
+        Claimed: ENTERED,
+        ToolReturned: ENTERED,
+        ToolFailed: (Rest, *ENTERED),
+        Cancelled: (Finished,),
+    },
+    "tool backing off": {Claimed: (Rest, *ENTERED), Cancelled: (Finished,)},
+    "irreversible tool running": {
+        Claimed: (AwaitSettlement,),
+        ToolReturned: ENTERED,
+        ToolFailed: ENTERED,
+        ToolUnknown: (AwaitSettlement,),
+        Cancelled: SETTLED,
+    },
+    "irreversible tool settlement": {Claimed: (AwaitSettlement,), Settled: ENTERED, Cancelled: SETTLED},
+    "wait waiting": {Claimed: ENTERED, Signalled: ENTERED, Cancelled: (Finished,)},
+    "call resolving": {
+        Claimed: (Resolve,),
+        Resolved: (TendChildren, *ENTERED),
+        Unresolved: ENTERED,
+        Cancelled: (Finished,),
+    },
+    "call running": {
+        Claimed: (TendChildren,),
+        ChildrenSeen: (TendChildren, AwaitChildren, *ENTERED),
+        Cancelled: (Finished,),
+    },
+    "ended": {},
+}
+"""By where a job is: which events are legal, and the commands that may follow each. Any other event raises.
+
+A job is between visits, or at its open visit, whose kind and status are named here. It enters states that need nothing
+from outside (lists, empty calls, calls that another job of the lineage made) within one transition.
+"""
+
+
+def place_of(job: Job) -> str:
+    """Where a job is, in the words of ``LEGAL``."""
+    visit = job.open
+    if job.status.final:
+        return "ended"
+    if visit is None:
+        return "not started" if job.state is None else "between visits"
+    irreversible = "irreversible " if isinstance(visit, ToolCall) and visit.irreversible else ""
+    return f"{irreversible}{visit.kind} {visit.status.replace('_', ' ')}"
+
+
+def require_legal(job: Job, event: Event) -> None:
+    """Raises ``IllegalEventError`` for an event that is not legal where the job is."""
+    if type(event) not in LEGAL[place_of(job)]:
+        raise IllegalEventError(job, event)
 
 
 def advance(
@@ -66,16 +140,14 @@ def advance(
     brings is taken in, and no state that asks or runs anything is begun.
     Raises ``IllegalEventError`` for an event that the job's state does not take.
     """
-    if job.status.final:
-        raise IllegalEventError(job, event)
+    require_legal(job, event)
     builder = TransitionBuilder(machine, job, now, max_model_len, lengths, hold=hold)
     return builder.transition(_take(builder, event))
 
 
 def cancel(job: Job, now: datetime, said: Settled | None = None) -> Transition:
     """``advance`` by ``Cancelled``, for which no machine is needed: nobody has to know a job's tools to end it."""
-    if job.status.final:
-        raise IllegalEventError(job, Cancelled(said))
+    require_legal(job, Cancelled(said))
     builder = TransitionBuilder(None, job, now)
     return builder.transition(_cancel(builder, said))
 
@@ -84,36 +156,34 @@ def _take(builder: TransitionBuilder, event: Event) -> Command:
     match event, builder.job.open:
         case Cancelled(said), _:
             return _cancel(builder, said)
-        case Claimed(), None if builder.job.state is None:
-            return _start(builder)
-        case Claimed(), None if builder.job.state is not None:
-            return _resume(builder, builder.job.state)
+        case Claimed(), None:
+            return _start(builder) if builder.job.state is None else _resume(builder, builder.job.state)
         case Claimed(), Turn() as turn:
             return _resume_turn(builder, turn)
+        case Judged(verdict), Turn() as turn:
+            turn = turns.judge(builder, turn, verdict)
+            return _arrive(builder, _accept(builder, turn)) if verdict.ok else _decide(builder, turn)
         case Claimed(lost), ToolCall() as call:
-            return _arrive(builder, runs.taken_up(builder, call, lost=lost))
+            return _arrive(builder, tool_calls.claimed(builder, call, lost=lost))
+        case ToolReturned(result), ToolCall() as call:
+            return _arrive(builder, tool_calls.returned(builder, call, result))
+        case ToolFailed(error), ToolCall() as call:
+            return _arrive(builder, tool_calls.came_back(builder, call, error))
+        case ToolUnknown(error), ToolCall() as call:
+            return AwaitSettlement(tool_calls.await_settlement(builder, call, error))
+        case Settled() as said, ToolCall() as call:
+            return _arrive(builder, tool_calls.settled(builder, call, said))
         case Claimed(), Wait() as wait:
             return _arrive(builder, waits.fall_due(builder, wait) or Await(wait))
         case Signalled(signal), Wait() as wait:
             return _arrive(builder, waits.signalled(builder, wait, signal) or Await(wait))
-        case Judged(verdict), Turn() as turn if turn.attempts[-1].verdict is None:
-            turn = turns.judge(builder, turn, verdict)
-            return _arrive(builder, _accept(builder, turn)) if verdict.ok else _decide(builder, turn)
-        case ToolReturned(result), ToolCall() as call if call.error is None:
-            return _arrive(builder, calls.returned(builder, call, result))
-        case ToolFailed(error), ToolCall() as call if call.error is None:
-            return _arrive(builder, runs.came_back(builder, call, error))
-        case ToolUnknown(error), ToolCall() as call if call.error is None and calls.is_unknowable(call):
-            return AwaitSettlement(calls.await_settlement(builder, call, error))
-        case Settled() as said, ToolCall() as call if builder.job.waiting_for is not None:
-            return _arrive(builder, calls.settled(builder, call, said))
         case Claimed(), ChildCall() as call:
-            return child_calls.taken_up(builder, call)
-        case Resolved(version, refused), ChildCall() as call if call.version is None:
+            return child_calls.claimed(builder, call)
+        case Resolved(version, refused), ChildCall() as call:
             return _arrive(builder, child_calls.resolved(builder, call, version, refused))
-        case Unresolved(error), ChildCall() as call if call.version is None:
+        case Unresolved(error), ChildCall() as call:
             return _arrive(builder, child_calls.unresolved(builder, call, error))
-        case ChildrenSeen(seen), ChildCall() as call if call.version is not None:
+        case ChildrenSeen(seen), ChildCall() as call:
             return _arrive(builder, child_calls.seen(builder, call, seen))
         case _:
             raise IllegalEventError(builder.job, event)
@@ -142,18 +212,18 @@ def _cancel(builder: TransitionBuilder, said: Settled | None) -> Finished | Awai
     Not even a request to cancel makes a job forget an effect that may have taken place: ``said`` has to come first.
     """
     visit = builder.job.open
-    if isinstance(visit, ToolCall) and calls.is_unknowable(visit):
+    if isinstance(visit, ToolCall) and visit.irreversible:
         if said is None:
-            return AwaitSettlement(calls.await_settlement(builder, visit))
-        visit = calls.settle(builder, visit, said)
+            return AwaitSettlement(tool_calls.await_settlement(builder, visit))
+        visit = tool_calls.settle(builder, visit, said)
     elif isinstance(visit, ToolCall):
-        visit = replace(visit, error=calls.CANCELLED)
+        visit = replace(visit, error=tool_calls.CANCELLED)
     elif isinstance(visit, ChildCall):
         visit = replace(visit, error=child_calls.CANCELLED)
     if isinstance(visit, Turn) and visit.attempts[-1].verdict is None:
         visit = turns.judge(builder, visit, Verdict(Outcome.TRANSPORT, Cause.ABORTED.value))
     if visit is not None:
-        builder.put(replace(visit, closed_at=builder.now))
+        builder.put(visit.close(builder.now))
     builder.note(EventKind.JOB_CANCELLED)
     return builder.finish(JobStatus.CANCELLED)
 
@@ -232,7 +302,7 @@ def _enter(builder: TransitionBuilder, state: State) -> Command | Target:
         case ChildState():
             return child_calls.open_call(builder, state)
         case ToolState():
-            opened = calls.open_call(builder, state)
+            opened = tool_calls.open_call(builder, state)
             return RunTool(opened) if isinstance(opened, ToolCall) else opened
         case WaitState():
             wait = waits.open_wait(builder, state)

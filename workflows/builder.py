@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.workflows.job import ListRun, Message
+from stepladder.workflows.job import Message
 from stepladder.workflows.machine import AskState, ToolState
 from stepladder.workflows.retry import RetryLimits
 from stepladder.workflows.transition import Finished, Transition
+from stepladder.workflows.visits import ListRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.workflows.events import Event
-    from stepladder.workflows.job import Attempt, Job, Visit
+    from stepladder.workflows.job import Attempt, Job
     from stepladder.workflows.machine import ChildState, Machine
     from stepladder.workflows.transition import Command
+    from stepladder.workflows.visits import Visit
 
 
 class IllegalEventError(Exception):

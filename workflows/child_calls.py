@@ -14,11 +14,11 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import CHILDREN, Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.workflows.builder import JobFailure
-from stepladder.workflows.job import ChildCall, ChildFailure, ToolError
 from stepladder.workflows.lists import items_of
 from stepladder.workflows.machine import ERROR, OK, ChildState, evaluate
 from stepladder.workflows.names import EACH, names_of
 from stepladder.workflows.transition import AwaitChildren, Resolve, TendChildren
+from stepladder.workflows.visits import ChildCall, ChildFailure, ToolError, VisitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,9 @@ def open_call(builder: TransitionBuilder, state: ChildState) -> Resolve | str | 
     inputs = _inputs(builder, state)
     if isinstance(inputs, JobFailure):
         return inputs
-    call = ChildCall(builder.next_visit(), state.name, state.workflow, inputs, builder.now)
+    call = ChildCall(
+        builder.next_visit(), state.name, builder.now, state.workflow, inputs, status=VisitStatus.RESOLVING
+    )
     builder.put(call)
     builder.change(due_at=builder.now)
     data: JsonObject = {"state": state.name, "workflow": state.workflow, "children": len(inputs)}
@@ -73,8 +75,8 @@ def _inputs(builder: TransitionBuilder, state: ChildState) -> tuple[Json, ...] |
     return tuple(inputs)
 
 
-def taken_up(builder: TransitionBuilder, call: ChildCall) -> Resolve | TendChildren:
-    """Somebody claimed the job and finds the call open."""
+def claimed(builder: TransitionBuilder, call: ChildCall) -> Resolve | TendChildren:
+    """A worker claimed the job and finds the call open."""
     return Resolve(call, state_of(builder, call).version) if call.version is None else TendChildren(call)
 
 
@@ -82,7 +84,7 @@ def resolved(
     builder: TransitionBuilder, call: ChildCall, version: int, refused: tuple[ChildFailure, ...]
 ) -> TendChildren | AwaitChildren | str | JobFailure:
     """The workflow is there. A bad input keeps all children from starting, unless failures are collected."""
-    call = replace(call, version=version, failed=refused)
+    call = replace(call, version=version, failed=refused, status=VisitStatus.RUNNING)
     builder.put(call)
     return seen(builder, call, ())
 
@@ -162,7 +164,7 @@ def _failed(builder: TransitionBuilder, call: ChildCall, error: ToolError) -> st
 
 
 def _leave(builder: TransitionBuilder, call: ChildCall, word: str) -> str:
-    builder.put(replace(call, closed_at=builder.now))
+    builder.put(call.close(builder.now))
     # The deadline stood still: a child has its own.
     builder.change(
         status=JobStatus.RUNNING, waiting_for=None, deadline_at=builder.after_waiting(call), due_at=builder.now

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from stepladder.schemas.answer import Verdict
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.job import Child, ChildFailure, Signal, ToolError
+    from stepladder.workflows.job import Child, Signal
+    from stepladder.workflows.visits import ChildFailure, ToolError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.job import JobStatus
+from stepladder.workflows.visits import Visit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.job import Failure
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.outcomes import Outcome
-    from stepladder.schemas.tool import Effect
+    from stepladder.workflows.visits import ToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,62 +53,25 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Visit):
     """One visit to a state that asks the model. ``question`` is the last user message without any note.
 
     ``degraded`` is what was kept when it was given up, for people and programs outside: the machine never reads it.
     """
 
-    visit: int
+    kind: ClassVar[str] = "turn"
     ordinal: int
-    state: str
     question: str
-    opened_at: datetime
     schema_hash: str
     attempts: tuple[Attempt, ...] = ()
     outcome: Outcome | None = None
     action: str | None = None
     output: Json = None
     degraded: Degraded | None = None
-    closed_at: datetime | None = None
-    carried: bool = False
 
     @property
     def accepted(self) -> bool:
         return self.closed_at is not None and self.outcome is not None and self.outcome.value == "valid"
-
-
-@dataclass(frozen=True, slots=True)
-class ToolError:
-    """Why a tool gave no result: a word to route on, and a text for people."""
-
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """One visit to a state that runs a tool. The row exists, with its key, before the tool runs.
-
-    ``runs`` counts how often it was begun, ``failed`` how often it came back with an error, and ``lost`` how often its
-    worker was lost meanwhile. An open call with an ``error`` is not running: it rests before its next run, or a person
-    has to settle it; the error says what became of the last run.
-    """
-
-    visit: int
-    state: str
-    tool: str
-    effect: Effect
-    arguments: JsonObject
-    key: str
-    opened_at: datetime
-    runs: int = 1
-    failed: int = 0
-    lost: int = 0
-    result: Json = None
-    error: ToolError | None = None
-    closed_at: datetime | None = None
-    carried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,81 +85,6 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """One visit to a state that waits for a signal.
-
-    ``frozen`` maps the state of an irreversible tool that an edge leads to, to ``{"tool", "arguments"}`` as they will
-    run; a wait that has any takes no early signal, and its signal names ``wait_id``. ``until`` None waits for ever.
-    ``by_other`` takes no signal of the job's own principal, and ``scopes`` are what a sender needs.
-    """
-
-    visit: int
-    state: str
-    signal: str
-    wait_id: UUID
-    show: Json
-    opened_at: datetime
-    until: datetime | None = None
-    frozen: JsonObject = field(default_factory=dict)
-    by_other: bool = False
-    scopes: tuple[str, ...] = ()
-    payload: Json = None
-    signal_id: UUID | None = None
-    action: str | None = None
-    closed_at: datetime | None = None
-    carried: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ListRun:
-    """The beginning of a list: what it is built over, read once. The turns of its state that follow are its elements.
-
-    ``items`` is the value of ``over``, ``count`` how many elements there will be, and ``until`` the action that ends
-    the list and is no element. It needs nothing from outside, and so is closed as it is opened.
-    """
-
-    visit: int
-    state: str
-    at_most: int
-    opened_at: datetime
-    items: Json = None
-    count: int | None = None
-    until: str | None = None
-    closed_at: datetime | None = None
-    carried: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ChildFailure:
-    """Why the child of this index, from 1, gave no result: a word to route on, and a text for people."""
-
-    index: int
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChildCall:
-    """One visit to a state that runs other jobs and waits for them.
-
-    ``inputs`` has one input for each child. ``version`` is None until the workflow was found; from then on all children
-    are of that version. ``failed`` are the children that gave no result, as far as that is known.
-    """
-
-    visit: int
-    state: str
-    workflow: str
-    inputs: tuple[Json, ...]
-    opened_at: datetime
-    version: int | None = None
-    failed: tuple[ChildFailure, ...] = ()
-    result: Json = None
-    error: ToolError | None = None
-    closed_at: datetime | None = None
-    carried: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Child:
     """A job that an open ``ChildCall`` started, as it stands now."""
 
@@ -206,9 +95,6 @@ class Child:
     failure: Failure | None = None
     failure_detail: str | None = None
     cancel_requested: bool = False
-
-
-Visit: TypeAlias = Turn | ToolCall | Wait | ListRun | ChildCall
 
 
 @dataclass(frozen=True, slots=True)

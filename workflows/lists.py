@@ -16,9 +16,10 @@ from stepladder.schemas.pointer import resolve, value_at
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.validation.semantic import Rule
 from stepladder.workflows.builder import JobFailure
-from stepladder.workflows.job import ListRun, Turn
+from stepladder.workflows.job import Turn
 from stepladder.workflows.machine import ALWAYS, EXHAUSTED
 from stepladder.workflows.names import EACH, names_of
+from stepladder.workflows.visits import ListRun, VisitStatus
 
 if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json, JsonObject
@@ -130,6 +131,7 @@ def begin(builder: TransitionBuilder, state: AskState, plan: ListPlan) -> JobFai
         count=count,
         until=plan.until,
         closed_at=builder.now,
+        status=VisitStatus.CLOSED,
     )
     builder.put(run)
     builder.note(EventKind.LIST_STARTED, {"state": state.name, "count": count, "at_most": plan.at_most})

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.canonical import exact_hash
-from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
+from stepladder.workflows.job import Turn
+from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.job import Visit
     from stepladder.workflows.machine import LoopLimits
+    from stepladder.workflows.visits import Visit
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepladder.workflows.job import ChildCall, ListRun, ToolCall, Turn, Wait
+from stepladder.workflows.job import Turn
+from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.job import ChildFailure, Job, ToolError
+    from stepladder.workflows.job import Job
+    from stepladder.workflows.visits import ChildFailure, ToolError
 
 ROOTS = ("input", "turns", "lists", "tools", "calls", "errors", "signals", "visits", "last_tool")
 EACH = "each"

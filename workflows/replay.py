@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.replay import Mode
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import ChildCall, ListRun, Message, ToolCall, Turn, Wait
+from stepladder.workflows.job import Message, Turn
 from stepladder.workflows.machine import OK, AskState, ToolState
 from stepladder.workflows.names import names_of
 from stepladder.workflows.templates import RenderFailure
+from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.finding import Finding
-    from stepladder.workflows.job import Job, Visit
+    from stepladder.workflows.job import Job
     from stepladder.workflows.machine import Machine
+    from stepladder.workflows.visits import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def _is_to_blame(job: Job, last: Visit) -> bool:
             return last.error is not None or last.closed_at is None
         case Wait():
             return last.action is None
-        case ListRun():
+        case _:
             return True
 
 

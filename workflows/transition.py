@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.schemas.event import HistoryEvent
-    from stepladder.workflows.job import Attempt, ChildCall, Job, Message, ToolCall, Turn, Visit, Wait
+    from stepladder.workflows.job import Attempt, Job, Message, Turn
+    from stepladder.workflows.visits import ChildCall, ToolCall, Visit, Wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from stepladder.workflows.machine import ALWAYS
 from stepladder.workflows.names import names_of
 from stepladder.workflows.request import history_range
 from stepladder.workflows.templates import RenderFailure
+from stepladder.workflows.visits import VisitStatus
 
 if TYPE_CHECKING:
     from stepladder.schemas.answer import Verdict
@@ -69,7 +70,7 @@ def open_attempt(builder: TransitionBuilder, turn: Turn, again: Again) -> tuple[
         history_from=first,
         history_to=last,
     )
-    turn = replace(turn, attempts=(*turn.attempts, attempt))
+    turn = replace(turn, attempts=(*turn.attempts, attempt), status=VisitStatus.RUNNING)
     builder.put(turn)
     builder.change(due_at=builder.now)
     builder.opened = attempt
@@ -81,7 +82,8 @@ def judge(builder: TransitionBuilder, turn: Turn, verdict: Verdict) -> Turn:
     content = verdict.completion.content
     hashed = None if content is None else hashlib.sha256(content).hexdigest()
     attempt = replace(turn.attempts[-1], verdict=verdict, content_hash=hashed)
-    turn = replace(turn, attempts=(*turn.attempts[:-1], attempt), outcome=verdict.outcome)
+    attempts = (*turn.attempts[:-1], attempt)
+    turn = replace(turn, attempts=attempts, outcome=verdict.outcome, status=VisitStatus.BACKING_OFF)
     builder.put(turn)
     builder.judged(attempt)
     usage = verdict.completion.usage
@@ -105,7 +107,7 @@ def accept(builder: TransitionBuilder, turn: Turn) -> str | JobFailure | None:
     output = verdict.output
     word = output.get("action") if isinstance(output, Mapping) else None
     action = word if isinstance(word, str) else None
-    turn = replace(turn, output=output, action=action, closed_at=builder.now)
+    turn = turn.close(builder.now, output=output, action=action)
     builder.put(turn)
     builder.say(turn.ordinal, "user", turn.question)
     builder.say(turn.ordinal, "assistant", verdict.completion.content.decode())
@@ -129,7 +131,7 @@ def accept(builder: TransitionBuilder, turn: Turn) -> str | JobFailure | None:
 def give_up(builder: TransitionBuilder, turn: Turn, failure: JobFailure) -> None:
     """Closes a turn that got no valid answer. Whatever is kept of it changes nothing about its failure."""
     kept = remnant(builder.machine.ask(turn.state), turn, failure.kind)
-    builder.put(replace(turn, degraded=kept, closed_at=builder.now))
+    builder.put(turn.close(builder.now, degraded=kept))
     builder.note(EventKind.TURN_FAILED, {"failure": failure.kind.value, "detail": failure.detail}, turn=turn.ordinal)
     if kept is not None:
         data = {"outcome": kept.outcome.value, "lost": len(kept.lost)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.workflows.builder import JobFailure
-from stepladder.workflows.calls import call_of
-from stepladder.workflows.job import Wait
 from stepladder.workflows.machine import TIMEOUT, ToolState, WaitState, evaluate
 from stepladder.workflows.names import names_of
+from stepladder.workflows.tool_calls import call_of
+from stepladder.workflows.visits import VisitStatus, Wait
 
 if TYPE_CHECKING:
     from stepladder.schemas.actor import Actor
@@ -46,6 +46,7 @@ def open_wait(builder: TransitionBuilder, state: WaitState) -> Wait | JobFailure
         wait_id=uuid.uuid5(builder.job.id, f"wait/{visit}"),
         show=show,
         opened_at=builder.now,
+        status=VisitStatus.WAITING,
         until=None if state.timeout_s is None else builder.now + timedelta(seconds=state.timeout_s),
         frozen=frozen,
         by_other=state.by_other,
@@ -116,7 +117,7 @@ def signalled(builder: TransitionBuilder, wait: Wait, signal: Signal) -> str | N
         builder.note(EventKind.SIGNAL_REFUSED, {**sent, "reason": action.reason})
         return None
     payload = without_wait_id(signal.payload) if isinstance(signal.payload, Mapping) else signal.payload
-    closed = replace(wait, payload=payload, signal_id=signal.id, action=action, closed_at=builder.now)
+    closed = wait.close(builder.now, payload=payload, signal_id=signal.id, action=action)
     builder.note(EventKind.SIGNAL_TAKEN, {**sent, "action": action})
     return _leave(builder, closed, action, state)
 
@@ -133,7 +134,7 @@ def fall_due(builder: TransitionBuilder, wait: Wait) -> str | None:
     if wait.until is None or builder.now < wait.until:
         return None
     builder.note(EventKind.WAIT_TIMED_OUT, {"state": wait.state, "signal": wait.signal})
-    return _leave(builder, replace(wait, action=TIMEOUT, closed_at=builder.now), TIMEOUT, _state(builder, wait))
+    return _leave(builder, wait.close(builder.now, action=TIMEOUT), TIMEOUT, _state(builder, wait))
 
 
 def _leave(builder: TransitionBuilder, wait: Wait, action: str, state: WaitState) -> str:

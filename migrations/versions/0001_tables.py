@@ -243,23 +243,23 @@ TABLES = {
         FOREIGN KEY (job_id, turn) REFERENCES turns (job_id, ordinal),
         CONSTRAINT attempts_judged_check CHECK ((outcome IS NULL) = (judged_at IS NULL))
     """,
-    "tool_calls": """
+    "visits": """
         job_id uuid NOT NULL REFERENCES jobs (id),
         visit integer NOT NULL,
+        kind text NOT NULL,
         state text NOT NULL,
-        tool text NOT NULL,
-        effect text NOT NULL CHECK (effect IN ('read', 'idempotent', 'irreversible')),
-        arguments json NOT NULL,
-        key text NOT NULL,
-        runs integer NOT NULL,
-        failed integer NOT NULL,
-        lost integer NOT NULL,
-        result json,
-        error json,
+        status text NOT NULL CHECK (
+            status IN ('running', 'backing_off', 'waiting', 'resolving', 'settlement', 'closed')
+        ),
+        key text,
+        once boolean NOT NULL,
+        error_kind text,
+        body json NOT NULL,
         carried boolean NOT NULL,
         opened_at timestamptz NOT NULL,
         closed_at timestamptz,
-        PRIMARY KEY (job_id, visit)
+        PRIMARY KEY (job_id, visit),
+        CONSTRAINT visits_closed_check CHECK ((closed_at IS NOT NULL) = (status = 'closed'))
     """,
     "settlements": """
         job_id uuid NOT NULL,
@@ -269,54 +269,8 @@ TABLES = {
         by text NOT NULL,
         at timestamptz NOT NULL DEFAULT now(),
         PRIMARY KEY (job_id, visit),
-        FOREIGN KEY (job_id, visit) REFERENCES tool_calls (job_id, visit),
+        FOREIGN KEY (job_id, visit) REFERENCES visits (job_id, visit),
         CONSTRAINT settlements_result_check CHECK (done OR result IS NULL)
-    """,
-    "list_runs": """
-        job_id uuid NOT NULL REFERENCES jobs (id),
-        visit integer NOT NULL,
-        state text NOT NULL,
-        at_most integer NOT NULL,
-        items json,
-        count integer,
-        until text,
-        carried boolean NOT NULL,
-        opened_at timestamptz NOT NULL,
-        PRIMARY KEY (job_id, visit)
-    """,
-    "child_calls": """
-        job_id uuid NOT NULL REFERENCES jobs (id),
-        visit integer NOT NULL,
-        state text NOT NULL,
-        workflow text NOT NULL,
-        version integer,
-        inputs json NOT NULL,
-        failed json NOT NULL,
-        result json,
-        error json,
-        carried boolean NOT NULL,
-        opened_at timestamptz NOT NULL,
-        closed_at timestamptz,
-        PRIMARY KEY (job_id, visit)
-    """,
-    "waits": """
-        job_id uuid NOT NULL REFERENCES jobs (id),
-        visit integer NOT NULL,
-        state text NOT NULL,
-        signal text NOT NULL,
-        wait_id uuid NOT NULL,
-        show json,
-        frozen json NOT NULL,
-        by_other boolean NOT NULL DEFAULT false,
-        scopes text[] NOT NULL DEFAULT '{}',
-        until timestamptz,
-        payload json,
-        signal_id uuid,
-        action text,
-        carried boolean NOT NULL,
-        opened_at timestamptz NOT NULL,
-        closed_at timestamptz,
-        PRIMARY KEY (job_id, visit)
     """,
     "signals": """
         job_id uuid NOT NULL REFERENCES jobs (id),
@@ -361,11 +315,8 @@ AFTERWARDS = (
     "CREATE INDEX experiments_created ON experiments (created_at, id)",
     "CREATE INDEX bulks_open ON bulks (created_at) WHERE handed_out_at IS NULL AND stopped_at IS NULL",
     """
-    CREATE UNIQUE INDEX tool_calls_once ON tool_calls (key)
-    WHERE effect = 'irreversible' AND NOT carried AND (
-        closed_at IS NULL OR error IS NULL
-        OR error::text !~ '"kind" *: *"(not_done|invalid_arguments)"'
-    )
+    CREATE UNIQUE INDEX visits_once ON visits (key)
+    WHERE once AND (closed_at IS NULL OR error_kind IS NULL OR error_kind NOT IN ('not_done', 'invalid_arguments'))
     """,
     """
     CREATE INDEX jobs_lanes ON jobs (priority, principal, workflow, wake_at)

@@ -15,19 +15,17 @@ from stepladder.models.tables.orders import bulks, experiments, idempotency_keys
 from stepladder.models.tables.published import output_schemas, variants, workflows
 from stepladder.models.tables.servers import engine_shares, prices, principal_bounds
 from stepladder.models.tables.turns import attempts, messages, turns
-from stepladder.models.tables.visits import child_calls, events, list_runs, settlements, signals, tool_calls, waits
+from stepladder.models.tables.visits import events, settlements, signals, visits
 
 __all__ = [
     "REVISION",
     "attempts",
     "bulks",
-    "child_calls",
     "engine_shares",
     "events",
     "experiments",
     "idempotency_keys",
     "jobs",
-    "list_runs",
     "messages",
     "metadata",
     "output_schemas",
@@ -35,9 +33,8 @@ __all__ = [
     "principal_bounds",
     "settlements",
     "signals",
-    "tool_calls",
     "turns",
     "variants",
-    "waits",
+    "visits",
     "workflows",
 ]

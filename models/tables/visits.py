@@ -18,39 +18,38 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSON
 
 from stepladder.models.columns import job_id, metadata, moment, one_of, written_at
-from stepladder.schemas.tool import Effect
+from stepladder.workflows.visits import VisitStatus
 
-tool_calls = Table(
-    "tool_calls",
+# ``body`` is what a kind of visit keeps beside these columns: ``workflows.visits``. ``once`` says that one job alone
+# may begin the visit of this ``key``.
+visits = Table(
+    "visits",
     metadata,
     job_id(),
     Column("visit", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("effect", Text, nullable=False),
-    Column("arguments", JSON, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("runs", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("lost", Integer, nullable=False),
-    Column("result", JSON),
-    Column("error", JSON),
+    Column("status", Text, nullable=False),
+    Column("key", Text),
+    Column("once", Boolean, nullable=False),
+    Column("error_kind", Text),
+    Column("body", JSON, nullable=False),
     Column("carried", Boolean, nullable=False),
     moment("opened_at", required=True),
     moment("closed_at"),
     PrimaryKeyConstraint("job_id", "visit"),
-    one_of("effect", Effect),
+    one_of("status", VisitStatus),
+    CheckConstraint("(closed_at IS NOT NULL) = (status = 'closed')", name="closed"),
 )
 
 # One job of a lineage begins a call that cannot be undone. Where that took no effect, by what a person says or because
 # it never ran, another may.
 Index(
-    "tool_calls_once",
-    tool_calls.c.key,
+    "visits_once",
+    visits.c.key,
     unique=True,
     postgresql_where=text(
-        "effect = 'irreversible' AND NOT carried AND (closed_at IS NULL OR error IS NULL"
-        ' OR error::text !~ \'"kind" *: *"(not_done|invalid_arguments)"\')'
+        "once AND (closed_at IS NULL OR error_kind IS NULL OR error_kind NOT IN ('not_done', 'invalid_arguments'))"
     ),
 )
 
@@ -65,65 +64,8 @@ settlements = Table(
     Column("by", Text, nullable=False),
     written_at("at"),
     PrimaryKeyConstraint("job_id", "visit"),
-    ForeignKeyConstraint(["job_id", "visit"], ["tool_calls.job_id", "tool_calls.visit"]),
+    ForeignKeyConstraint(["job_id", "visit"], ["visits.job_id", "visits.visit"]),
     CheckConstraint("done OR result IS NULL", name="result"),
-)
-
-# What a list is built over. Its elements are turns.
-list_runs = Table(
-    "list_runs",
-    metadata,
-    job_id(),
-    Column("visit", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("at_most", Integer, nullable=False),
-    Column("items", JSON),
-    Column("count", Integer),
-    Column("until", Text),
-    Column("carried", Boolean, nullable=False),
-    moment("opened_at", required=True),
-    PrimaryKeyConstraint("job_id", "visit"),
-)
-
-# The children themselves are jobs, which name their parent.
-child_calls = Table(
-    "child_calls",
-    metadata,
-    job_id(),
-    Column("visit", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("workflow", Text, nullable=False),
-    Column("version", Integer),
-    Column("inputs", JSON, nullable=False),
-    Column("failed", JSON, nullable=False),
-    Column("result", JSON),
-    Column("error", JSON),
-    Column("carried", Boolean, nullable=False),
-    moment("opened_at", required=True),
-    moment("closed_at"),
-    PrimaryKeyConstraint("job_id", "visit"),
-)
-
-waits = Table(
-    "waits",
-    metadata,
-    job_id(),
-    Column("visit", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("signal", Text, nullable=False),
-    Column("wait_id", Uuid, nullable=False),
-    Column("show", JSON),
-    Column("frozen", JSON, nullable=False),
-    Column("by_other", Boolean, nullable=False, server_default=text("false")),
-    Column("scopes", ARRAY(Text), nullable=False, server_default=text("'{}'")),
-    moment("until"),
-    Column("payload", JSON),
-    Column("signal_id", Uuid),
-    Column("action", Text),
-    Column("carried", Boolean, nullable=False),
-    moment("opened_at", required=True),
-    moment("closed_at"),
-    PrimaryKeyConstraint("job_id", "visit"),
 )
 
 signals = Table(

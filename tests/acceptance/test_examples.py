@@ -11,7 +11,7 @@ import pytest
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.testing import Fault, Ran, ScriptedEngine, run
 from stepladder.wiring.app import load_kit, load_machine
-from stepladder.workflows.job import Wait
+from stepladder.workflows.visits import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from stepladder.embedded import postgres
-from stepladder.models import children, counts, migrate, rare, reads, request, retention, search, variants
+from stepladder.models import children, counts, hot, migrate, rare, reads, request, retention, search, variants
 from stepladder.models.database import Database
 from stepladder.models.listing import JobFilter, Place, candidates, page, places
 from stepladder.models.where import filter_of
@@ -87,8 +87,7 @@ def _of_a_job(job: UUID, attempt: UUID) -> Iterator[Case]:
         "turns": (reads._TURNS, one),
         "attempts": (reads._ATTEMPTS, one),
         "events": (reads._EVENTS, one),
-        "tools": (reads._TOOL_CALLS, one),
-        "waits": (reads._WAITS, one),
+        "visits": (hot.VISITS, one),
         "signals": (reads._SIGNALS, one),
         "children": (children.RECORDS, one | {"most": children.MOST}),
         "replays": (variants._REPLAYS, one),

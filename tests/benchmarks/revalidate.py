@@ -35,7 +35,7 @@ OTHER_USAGE = {"action": "usage_query", "team": "ops"}
 EACH = 5
 """Attempts of the two jobs together."""
 TIGHTER = {"id": "one-team", "check": "output.team == 'search'", "pointer": "/team", "reason": "must be search"}
-OF_JOBS = ("messages", "turns", "attempts", "tool_calls", "waits")
+OF_JOBS = ("messages", "turns", "attempts", "visits")
 
 
 def multiply(url: str, times: int) -> None:

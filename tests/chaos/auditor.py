@@ -79,9 +79,11 @@ ATTEMPTS = """
 SELECT request_id, job_id AS job, outcome, cause, judged_at FROM attempts
 """
 CALLS = """
-SELECT job_id AS job, (input ->> 'n')::int AS n, tool_calls.state, tool, effect, key, tool_calls.result, error,
-    closed_at IS NOT NULL AS closed, status
-FROM tool_calls JOIN jobs ON jobs.id = job_id
+SELECT job_id AS job, (input ->> 'n')::int AS n, visits.state, body ->> 'tool' AS tool,
+    body ->> 'effect' AS effect, key, body -> 'result' AS result, error_kind AS error, closed_at IS NOT NULL AS closed,
+    jobs.status
+FROM visits JOIN jobs ON jobs.id = job_id
+WHERE kind = 'tool'
 """
 PROGRESS = """
 SELECT EXTRACT(epoch FROM min(at) - %(at)s)::float8 AS after_s FROM (

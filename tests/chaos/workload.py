@@ -28,11 +28,10 @@ SETTLE_AFTER_S = 2.5
 """A payment takes less than a second: once no worker is frozen and this much time has passed, the ledger is final."""
 
 WAITING = """
-SELECT jobs.id, waiting_for, (input ->> 'n')::int AS n, wait_id, key
+SELECT jobs.id, waiting_for, (input ->> 'n')::int AS n, body ->> 'wait_id' AS wait_id, key
 FROM jobs
-    LEFT JOIN waits ON waits.job_id = jobs.id AND waits.closed_at IS NULL
-    LEFT JOIN tool_calls ON tool_calls.job_id = jobs.id AND tool_calls.closed_at IS NULL
-WHERE status = 'waiting' AND waiting_for IN ('confirm', 'news', 'settlement')
+    LEFT JOIN visits ON visits.job_id = jobs.id AND visits.closed_at IS NULL
+WHERE jobs.status = 'waiting' AND waiting_for IN ('confirm', 'news', 'settlement')
 """
 
 

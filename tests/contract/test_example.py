@@ -140,7 +140,7 @@ async def test_without_an_approval_the_job_waits_and_shows_what_is_to_be_approve
     assert psql(database_url, "SELECT status, state, waiting_for FROM job_overview") == [
         ["waiting", "approve", "approval"]
     ]
-    assert psql(database_url, "SELECT show FROM waits") == [['{"total": 36}']]
+    assert psql(database_url, "SELECT body -> 'show' FROM visits WHERE kind = 'wait'") == [['{"total": 36}']]
 
 
 @pytest.mark.parametrize(

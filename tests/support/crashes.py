@@ -24,8 +24,8 @@ from stepladder.models.store import Store
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
 from stepladder.sdk import kit
-from stepladder.workflows.job import ToolCall
 from stepladder.workflows.transition import RunTool
+from stepladder.workflows.visits import ToolCall
 
 if TYPE_CHECKING:
     from stepladder.workflows.transition import Transition

@@ -10,7 +10,8 @@ from stepladder.models.ids import uuid7
 from stepladder.schemas.answer import Completion, Verdict
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Signalled
-from stepladder.workflows.job import Job, ToolCall, Turn, Wait
+from stepladder.workflows.job import Job, Turn
+from stepladder.workflows.visits import ToolCall, Wait
 from support.machines import accepted, document, machine_of, rejected
 
 if TYPE_CHECKING:

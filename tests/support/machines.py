@@ -16,8 +16,9 @@ from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect, Kit, Tool
 from stepladder.workflows.advance import advance
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Signalled, ToolFailed, ToolReturned
-from stepladder.workflows.job import Job, Signal, ToolError, Wait
+from stepladder.workflows.job import Job, Signal
 from stepladder.workflows.load import Loaded, load_document
+from stepladder.workflows.visits import ToolError, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from stepladder.schemas.document import Workflow
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.workflows.child_calls import child_id, child_lineage
 from stepladder.workflows.events import ChildrenSeen, Resolved, Unresolved
-from stepladder.workflows.job import ChildFailure, ToolError
+from stepladder.workflows.visits import ChildFailure, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from stepladder.models.records import Claim, WorkflowRow
     from stepladder.models.store import Store
-    from stepladder.workflows.job import ChildCall, Job
+    from stepladder.workflows.job import Job
     from stepladder.workflows.transition import Resolve, TendChildren
+    from stepladder.workflows.visits import ChildCall
 
 MAX_VIOLATIONS = 5
 

@@ -12,7 +12,7 @@ from stepladder.runner.runner import SliceEnd
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import CHILDREN, JobStatus
-from stepladder.workflows.job import Wait
+from stepladder.workflows.visits import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

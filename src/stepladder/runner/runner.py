@@ -27,7 +27,7 @@ from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance, cancel
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Signalled
-from stepladder.workflows.job import ChildCall, ToolCall, Turn, Wait
+from stepladder.workflows.job import Turn
 from stepladder.workflows.transition import (
     Ask,
     Await,
@@ -40,6 +40,7 @@ from stepladder.workflows.transition import (
     RunTool,
     TendChildren,
 )
+from stepladder.workflows.visits import ChildCall, ToolCall, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

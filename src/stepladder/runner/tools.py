@@ -18,7 +18,7 @@ from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect
 from stepladder.validation.parse import NotJson, parse
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.workflows.events import ToolFailed, ToolReturned, ToolUnknown
-from stepladder.workflows.job import ToolError
+from stepladder.workflows.visits import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.tool import Tool
-    from stepladder.workflows.job import ToolCall
+    from stepladder.workflows.visits import ToolCall
 
 log = structlog.get_logger("stepladder.runner")
 

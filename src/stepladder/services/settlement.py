@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job, OpenSettlement
     from stepladder.workflows.events import Settled
-    from stepladder.workflows.job import ToolCall
     from stepladder.workflows.machine import Machine
+    from stepladder.workflows.visits import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.job import Wait
     from stepladder.workflows.machine import Machine
+    from stepladder.workflows.visits import Wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ async def test_a_job_says_what_is_to_be_settled_and_how(paying: Api, paid: list[
     job = await confirm(paying, paid)
     assert (job["status"], job["waiting_for"], job["wait"]) == ("waiting", "settlement", None)
     open_ = job["settlement"]
-    [row] = await paying.rows("SELECT key FROM tool_calls")
+    [row] = await paying.rows("SELECT key FROM visits WHERE kind = 'tool'")
     assert (open_["state"], open_["tool"], open_["arguments"]) == ("pay", "pay", {"amount": 36})
     assert open_["key"] == row["key"]
     assert open_["reason"] == {"kind": "timeout", "message": "no result within 0.05 s"}
@@ -81,8 +81,8 @@ async def test_it_took_effect_and_the_job_goes_on_with_its_result(paying: Api, p
     again = await settle(paying, job, DONE)
     assert again.status_code == 200
     assert (await run(paying, job["id"], paid))["status"] == "succeeded"
-    [call] = await paying.rows("SELECT result, error, runs FROM tool_calls")
-    assert call == {"result": {"receipt": 7}, "error": None, "runs": 1}
+    [call] = await paying.rows("SELECT body, error_kind FROM visits WHERE kind = 'tool'")
+    assert (call["body"]["result"], call["error_kind"], call["body"]["runs"]) == ({"receipt": 7}, None, 1)
     assert paid == [36]
     events = (await paying.client.get(f"/v1/jobs/{job['id']}/events")).json()
     [settled] = [event["data"] for event in events if event["kind"] == "settled"]
@@ -166,8 +166,8 @@ async def test_a_request_to_cancel_is_kept_and_said_until_it_is_settled(paying: 
     assert (await settle(paying, job, DONE)).status_code == 202
     done = await run(paying, job["id"], paid)
     assert (done["status"], done["state"]) == ("cancelled", "pay")
-    [call] = await paying.rows("SELECT result, error FROM tool_calls")
-    assert call == {"result": {"receipt": 7}, "error": None}
+    [call] = await paying.rows("SELECT body -> 'result' AS result, error_kind FROM visits WHERE kind = 'tool'")
+    assert call == {"result": {"receipt": 7}, "error_kind": None}
     assert paid == [36]
 
 

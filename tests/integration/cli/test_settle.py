@@ -27,7 +27,7 @@ def unsettled(shell: Shell) -> str:
 def test_what_is_to_be_settled_is_said_with_the_commands_for_it(shell: Shell) -> None:
     ran = pay(shell)
     job = ran.out.split()[1]
-    [(key,)] = shell.rows("SELECT key FROM tool_calls WHERE job_id = %s", job)
+    [(key,)] = shell.rows("SELECT key FROM visits WHERE kind = 'tool' AND job_id = %s", job)
     shown = shell.run("show", job)
     for text in (ran.out, shown.out):
         for line in (

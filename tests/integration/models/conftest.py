@@ -17,8 +17,9 @@ from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Received, Verdict
 from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import JobStatus
-from stepladder.workflows.job import Attempt, Job, Message, Turn, Wait
+from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Ask, Await, Finished, Rest, Transition
+from stepladder.workflows.visits import VisitStatus, Wait
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
@@ -53,7 +54,7 @@ class Bench:
     async def ask(self, claim: Claim, question: str = "Which team?") -> tuple[Claim, Attempt]:
         """Opens turn 1 with its first attempt."""
         attempt = Attempt(1, 1, 128, {"seed": 7}, history_to=1)
-        opened = Turn(1, 1, "usage", question, NOW, "a" * 64)
+        opened = Turn(1, "usage", NOW, 1, question, "a" * 64)
         step = Transition(
             replace(
                 claim.job,
@@ -82,14 +83,14 @@ class Bench:
         judged = replace(attempt, verdict=verdict)
         turn = claim.job.visits[-1]
         assert isinstance(turn, Turn)
-        closed = replace(turn, attempts=(judged,), outcome=verdict.outcome, output=verdict.output, closed_at=NOW)
+        closed = turn.close(NOW, attempts=(judged,), outcome=verdict.outcome, output=verdict.output)
         job = replace(claim.job, visits=(*claim.job.visits[:-1], closed))
         assert await self.commit(claim, Transition(job, Rest(NOW), visits=(closed,), judged=(judged,)), release=False)
         return replace(claim, job=job)
 
     def waiting(self, claim: Claim, until: datetime | None = None) -> Transition:
         visit = len(claim.job.visits) + 1
-        wait = Wait(visit, "approve", "approval", uuid7(), {"total": 36}, NOW, until)
+        wait = Wait(visit, "approve", NOW, "approval", uuid7(), {"total": 36}, until, status=VisitStatus.WAITING)
         job = replace(
             claim.job,
             status=JobStatus.WAITING,

@@ -31,8 +31,9 @@ from stepladder.schemas.answer import Received
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.advance import advance
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, ToolFailed, ToolReturned, ToolUnknown
-from stepladder.workflows.job import Job, ToolCall, ToolError, Wait
+from stepladder.workflows.job import Job
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Rest, RunTool
+from stepladder.workflows.visits import ToolCall, ToolError, Wait
 from support.hands import MACHINES, Hand, Known, as_loaded, first_event, verdict_on
 
 if TYPE_CHECKING:
@@ -447,7 +448,7 @@ class AnyOrder(RuleBasedStateMachine):
         return next((hands[job] for hands in self.hands.values() if job in hands), None)
 
     def dump(self, job: UUID) -> list[str]:
-        tables = ("messages", "turns", "attempts", "tool_calls", "waits", "signals", "events", "settlements")
+        tables = ("messages", "turns", "attempts", "visits", "signals", "events", "settlements")
         of_job = [f"SELECT * FROM {table} WHERE job_id = %s" for table in tables]  # noqa: S608 -- names of ours
         return sorted(repr(row) for one in ["SELECT * FROM jobs WHERE id = %s", *of_job] for row in self.rows(one, job))
 

@@ -19,8 +19,8 @@ from stepladder.schemas.responses import Said
 from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.events import Settled
-from stepladder.workflows.job import ToolCall, ToolError, Wait
 from stepladder.workflows.transition import AwaitSettlement, Rest, RunTool, Transition
+from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
 
 from .conftest import NOW
 
@@ -46,7 +46,7 @@ def reads(database: Database) -> Reads:
 async def running(bench: Bench) -> Claim:
     """A job whose irreversible call has begun."""
     claim = await bench.claim(await bench.submit())
-    call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {"sum": 3}, KEY, NOW)
+    call = ToolCall(1, "pay", NOW, "pay", Effect.IRREVERSIBLE, {"sum": 3}, KEY)
     job = replace(claim.job, status=JobStatus.RUNNING, state="pay", visits=(call,))
     assert await bench.commit(claim, Transition(job, RunTool(call), visits=(call,)))
     return replace(claim, job=job)
@@ -55,7 +55,7 @@ async def running(bench: Bench) -> Claim:
 def waiting(claim: Claim) -> Transition:
     call = claim.job.visits[-1]
     assert isinstance(call, ToolCall)
-    call = replace(call, error=WHY)
+    call = replace(call, error=WHY, status=VisitStatus.SETTLEMENT)
     job = replace(claim.job, status=JobStatus.WAITING, waiting_for=SETTLEMENT, visits=(call,))
     return Transition(job, AwaitSettlement(call), visits=(call,))
 
@@ -70,7 +70,7 @@ async def unsettled(bench: Bench) -> Job:
 def closed(claim: Claim) -> Transition:
     call = claim.job.visits[-1]
     assert isinstance(call, ToolCall)
-    call = replace(call, result={"receipt": 7}, error=None, closed_at=NOW)
+    call = call.close(NOW, result={"receipt": 7}, error=None)
     job = replace(claim.job, status=JobStatus.RUNNING, waiting_for=None, visits=(call,))
     return Transition(job, Rest(datetime.now(UTC) + timedelta(days=1)), visits=(call,))
 
@@ -136,7 +136,7 @@ async def test_a_job_that_waits_for_no_settlement_takes_none(bench: Bench, place
         job = (await running(bench)).job
     elif place != "queued":
         claim = await bench.claim(job)
-        wait = Wait(1, "approve", SETTLEMENT, uuid7(), None, NOW)
+        wait = Wait(1, "approve", NOW, SETTLEMENT, uuid7(), None)
         held = replace(bench.waiting(claim), visits=(wait,))
         held = replace(held, job=replace(held.job, waiting_for=SETTLEMENT, visits=(wait,)))
         assert await bench.commit(claim, bench.finished(claim) if place == "ended" else held)

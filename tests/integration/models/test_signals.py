@@ -16,8 +16,8 @@ from stepladder.models.rows import step_json
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
-from stepladder.workflows.job import ToolCall
 from stepladder.workflows.transition import AwaitSettlement, Rest, Transition
+from stepladder.workflows.visits import ToolCall
 
 from .conftest import NOW
 
@@ -152,7 +152,7 @@ async def test_a_request_to_cancel_wakes_a_job_that_was_let_go_of(bench: Bench, 
     claim = await bench.claim(job)
     running = replace(job, status=JobStatus.RUNNING)
     waiting = replace(job, status=JobStatus.WAITING)
-    call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {}, "key", NOW)
+    call = ToolCall(1, "pay", NOW, "pay", Effect.IRREVERSIBLE, {}, "key")
     step = {
         "wait": bench.waiting(claim),
         "rest": Transition(running, Rest(FAR)),
@@ -170,7 +170,7 @@ async def test_a_request_to_cancel_that_the_worker_knows_does_not_wake_it_again(
     job = await bench.submit()
     await bench.store.request_cancel(job.id)
     claim = await bench.claim(job)
-    call = ToolCall(1, "pay", "pay", Effect.IRREVERSIBLE, {}, "key", NOW)
+    call = ToolCall(1, "pay", NOW, "pay", Effect.IRREVERSIBLE, {}, "key")
     assert await bench.commit(claim, Transition(replace(job, status=JobStatus.WAITING), AwaitSettlement(call)))
     assert await bench.store.claim("worker", 60.0, job.id) is None
 

@@ -17,12 +17,13 @@ from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import Attempt, Job, Message, ToolCall, ToolError, Turn, Wait
+from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Ask, Finished, Rest, RunTool, Transition
+from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
-    from stepladder.workflows.job import Visit
+    from stepladder.workflows.visits import Visit
 
     from .conftest import Bench
 
@@ -96,12 +97,13 @@ def turns(draw: st.DrawFn, visit: int, ordinal: int) -> Turn:
         degraded=draw(st.none() | st.builds(Degraded, jsons, losses, st.integers(1, 9), st.sampled_from(Outcome))),
         closed_at=draw(moments),
         carried=draw(st.booleans()),
+        status=VisitStatus.CLOSED,
     )
 
 
 @st.composite
 def tool_calls(draw: st.DrawFn, visit: int) -> ToolCall:
-    error = draw(st.none() | st.builds(ToolError, texts, texts))
+    error = draw(st.none() | st.builds(ToolError, words, texts))
     return ToolCall(
         visit=visit,
         state="run",
@@ -114,6 +116,7 @@ def tool_calls(draw: st.DrawFn, visit: int) -> ToolCall:
         error=error,
         closed_at=draw(moments),
         carried=draw(st.booleans()),
+        status=VisitStatus.CLOSED,
     )
 
 
@@ -133,6 +136,7 @@ def waits(draw: st.DrawFn, visit: int) -> Wait:
         action=draw(st.none() | words),
         closed_at=draw(moments),
         carried=draw(st.booleans()),
+        status=VisitStatus.CLOSED,
     )
 
 
@@ -198,7 +202,14 @@ async def play(bench: Bench, claim: Claim, job: Job) -> None:
         match visit:
             case Turn():
                 opened = replace(
-                    visit, attempts=(), outcome=None, action=None, output=None, degraded=None, closed_at=None
+                    visit,
+                    attempts=(),
+                    outcome=None,
+                    action=None,
+                    output=None,
+                    degraded=None,
+                    closed_at=None,
+                    status=VisitStatus.RUNNING,
                 )
                 for attempt in visit.attempts:
                     asked = replace(attempt, verdict=None, content_hash=None)
@@ -209,10 +220,12 @@ async def play(bench: Bench, claim: Claim, job: Job) -> None:
                     judged = Transition(job, Rest(visit.opened_at), judged=(attempt,))
                     assert await bench.commit(claim, judged, release=False)
             case ToolCall():
-                called = replace(visit, result=None, error=None, closed_at=None)
+                called = replace(visit, result=None, error=None, closed_at=None, status=VisitStatus.RUNNING)
                 await bench.commit(claim, Transition(job, RunTool(called), visits=(called,)))
             case Wait():
-                waited = replace(visit, payload=None, signal_id=None, action=None, closed_at=None)
+                waited = replace(
+                    visit, payload=None, signal_id=None, action=None, closed_at=None, status=VisitStatus.WAITING
+                )
                 await bench.commit(claim, Transition(job, Rest(visit.opened_at), visits=(waited,)), release=False)
         await bench.commit(claim, Transition(job, Rest(visit.opened_at), visits=(visit,)), release=False)
     assert await bench.commit(claim, Transition(job, Rest(NOW), messages=job.transcript))
@@ -303,7 +316,7 @@ async def test_a_request_that_never_left_is_lost_without_a_byte(bench: Bench) ->
 async def test_the_first_word_of_a_stamp_is_the_request_id_that_a_pending_attempt_brings_back(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
-    attempt, turn = Attempt(1, 1, 10), Turn(1, 1, "ask", "?", job.created_at, "a" * 64)
+    attempt, turn = Attempt(1, 1, 10), Turn(1, "ask", job.created_at, 1, "?", "a" * 64)
     step = Transition(replace(claim.job, status=JobStatus.RUNNING), Ask(turn, attempt), visits=(turn,), opened=attempt)
     assert await bench.store.commit(claim, step, Stamp("request-7"))
     await bench.store.release(claim)
@@ -325,7 +338,7 @@ async def test_of_an_open_turn_the_next_worker_has_what_was_said_so_far_and_of_a
     assert [completion.content for completion in completions(claim.job)] == [b'{"hours": 1, \xff']
     turn = claim.job.visits[0]
     assert isinstance(turn, Turn)
-    closed = replace(turn, closed_at=NOW, outcome=Outcome.TRUNCATION)
+    closed = turn.close(NOW, outcome=Outcome.TRUNCATION)
     assert await bench.commit(claim, Transition(replace(claim.job, visits=(closed,)), Rest(NOW), visits=(closed,)))
     assert [completion.content for completion in completions((await bench.claim(job)).job)] == [None]
 

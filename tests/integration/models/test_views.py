@@ -207,7 +207,16 @@ async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_i
 
     async def turn(ordinal: int, state: str, value: Any, *, closed: bool = True) -> None:
         kept = None if value is None else Degraded(value, (Loss("/b", "cut: \0"),), 2, Outcome.TRUNCATION)
-        visit = Turn(ordinal, ordinal, state, "?", NOW, "a" * 64, degraded=kept, closed_at=NOW if closed else None)
+        visit = Turn(
+            ordinal,
+            state,
+            NOW,
+            ordinal,
+            "?",
+            "a" * 64,
+            degraded=kept,
+        )
+        visit = visit.close(NOW) if closed else visit
         assert await bench.commit(claim, Transition(claim.job, Rest(NOW), visits=(visit,)), release=False)
 
     async def shown() -> dict[str, Any]:

@@ -127,13 +127,21 @@ class Works:
             cursor = await connection.execute(statement, parameters)
             return await cursor.fetchall() if cursor.description else []
 
+    async def call(self, job_id: UUID, state: str | None = None) -> dict[str, Any]:
+        """The one tool call of a job, or of its state: its columns and its body."""
+        query = """
+            SELECT * FROM visits WHERE job_id = %s AND kind = 'tool' AND state = COALESCE(%s, state)
+        """
+        [row] = await self.rows(query, job_id, state)
+        return {**row["body"], **row}
+
     async def expire_lease(self, job_id: UUID) -> None:
         """As if its worker had not been heard of for long."""
         await self.rows("UPDATE jobs SET lease_until = now() - interval '1 s' WHERE id = %s", job_id)
 
     async def dump(self, job_id: UUID) -> dict[str, list[str]]:
         """Every row that speaks of the job."""
-        tables = ("messages", "turns", "attempts", "tool_calls", "waits", "signals", "events")
+        tables = ("messages", "turns", "attempts", "visits", "signals", "events")
         of_job = {table: f"SELECT * FROM {table} WHERE job_id = %s" for table in tables}  # noqa: S608 -- names of ours
         statements = {"jobs": "SELECT * FROM jobs WHERE id = %s"} | of_job
         return {

@@ -339,7 +339,7 @@ async def test_the_deadline_stands_still_while_children_run(works: Open) -> None
     before = (await w.job(job_id)).deadline_at
     [only] = await kin(w, job_id)
     await w.drive(only["id"])
-    await w.rows("UPDATE child_calls SET opened_at = opened_at - interval '1 hour' WHERE job_id = %s", job_id)
+    await w.rows("UPDATE visits SET opened_at = opened_at - interval '1 hour' WHERE job_id = %s", job_id)
     job = await w.drive(job_id)
     assert job.status == "succeeded"
     assert before is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -38,12 +38,6 @@ async def crash(w: Works, job: UUID, ledger: Path, effect: str, point: str) -> N
     await w.expire_lease(job)
 
 
-async def call_of(w: Works, job: UUID) -> dict[str, Any]:
-    query = "SELECT key, runs, lost, result, error FROM tool_calls WHERE job_id = %s AND state = 'act'"
-    [call] = await w.rows(query, job)
-    return call
-
-
 async def kinds(w: Works, job: UUID) -> list[str]:
     """What the history says of the tool."""
     events = list(await w.reads.events(job))
@@ -63,7 +57,7 @@ async def test_what_may_run_again_runs_again_under_the_same_key_and_the_job_goes
     done = await w.drive(job)
     lines = {"journaled": 1, "effect": 2, "returned": 2, "recorded": 1}[point]
     assert (done.status, done.result) == ("succeeded", {"sum": 3, "lines": lines})
-    call = await call_of(w, job)
+    call = await w.call(job, "act")
     assert written(ledger) == [call["key"]] * lines, "whoever keeps a ledger by key has the effect once"
     assert (call["runs"], call["lost"]) == ((1, 0) if point == "recorded" else (2, 1))
     told = await kinds(w, job)
@@ -85,14 +79,14 @@ async def test_what_cannot_be_undone_waits_for_a_person_and_goes_on_as_that_pers
         waits = await w.drive(job)
         assert (waits.status, waits.waiting_for) == ("waiting", "settlement")
         assert len(written(ledger)) == effects
-    key = (await call_of(w, job))["key"]
+    key = (await w.call(job, "act"))["key"]
     assert written(ledger) == [key] * effects
     assert await w.store.settle(job, key, Settled(done, RESULT if done else None, "kim")) is Settling.ACCEPTED
     ended = await w.drive(job)
     not_done = {"kind": "not_done", "message": "a person says that it did not take effect"}
     assert (ended.status, ended.result) == ("succeeded", RESULT if done else not_done)
-    call = await call_of(w, job)
-    assert (call["runs"], call["result"], call["error"]) == (1, RESULT, None) if done else (1, None, not_done)
+    call = await w.call(job, "act")
+    assert (call["runs"], call["result"], call["error_kind"]) == (1, RESULT, None) if done else (1, None, "not_done")
     assert written(ledger) == [key] * effects, "never again"
     assert (await kinds(w, job)).count("settled") == 1
 
@@ -118,7 +112,7 @@ async def test_a_tool_that_takes_its_worker_down_each_time_is_given_up(works: Op
     done = await w.drive(job)
     message = "the worker was lost 3 times while this tool ran"
     assert (done.status, done.result) == ("succeeded", {"kind": "worker_lost", "message": message})
-    call = await call_of(w, job)
+    call = await w.call(job, "act")
     assert written(ledger) == [call["key"]] * 3
     assert (call["runs"], call["lost"]) == (3, 3)
     assert (await kinds(w, job)).count("tool_failed") == 3

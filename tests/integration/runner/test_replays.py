@@ -23,9 +23,9 @@ from stepladder.services.submission import submit
 from stepladder.testing import Fault, eventually
 from stepladder.workflows.advance import advance
 from stepladder.workflows.events import Claimed, Settled
-from stepladder.workflows.job import ToolCall
 from stepladder.workflows.replay import Refused
 from stepladder.workflows.transition import RunTool
+from stepladder.workflows.visits import ToolCall
 
 from .conftest import asking
 

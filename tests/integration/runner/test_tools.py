@@ -21,7 +21,7 @@ from stepladder.schemas.tool import Effect
 from stepladder.sdk import kit
 from stepladder.testing import Fault, eventually
 from stepladder.workflows.events import Settled, ToolReturned
-from stepladder.workflows.job import ToolCall
+from stepladder.workflows.visits import ToolCall
 
 from .conftest import asking
 
@@ -191,7 +191,7 @@ async def test_an_idempotent_tool_that_is_run_again_after_a_crash_is_given_the_s
     assert done.result == {"got": "search at last"}
     assert len(keys) == 2
     assert keys[0] == keys[1]
-    assert (await w.rows("SELECT key FROM tool_calls WHERE job_id = %s", job)) == [{"key": keys[0]}]
+    assert (await w.call(job))["key"] == keys[0]
 
     await w.run(looking(arguments={"team": "input.team"}), {"team": "search"})
     assert keys[2] != keys[0]  # another job's call is another call
@@ -244,7 +244,7 @@ async def test_a_tool_that_is_out_of_time_has_failed_and_its_result_is_dropped(w
         go_on.set()
         if not asynchronous:
             await eventually(lambda: any(line["event"] == "tool returned too late" for line in logs))
-    assert (await w.rows("SELECT result FROM tool_calls WHERE job_id = %s", done.id)) == [{"result": None}]
+    assert (await w.call(done.id))["result"] is None
 
 
 async def test_a_tool_that_does_not_stop_keeps_no_job(works: Open) -> None:
@@ -303,9 +303,8 @@ async def test_a_tool_is_run_again_under_its_key_until_it_comes_right(works: Ope
     done = await w.run(looking(retry={"attempts": 3}))
     assert done.result == {"got": 3}
     assert len(set(keys)) == 1
-    assert await w.rows("SELECT runs, failed, lost, error FROM tool_calls WHERE job_id = %s", done.id) == [
-        {"runs": 3, "failed": 2, "lost": 0, "error": None}
-    ]
+    call = await w.call(done.id)
+    assert (call["runs"], call["failed"], call["lost"], call["error_kind"]) == (3, 2, 0, None)
     kinds = await w.kinds(done.id)
     runs = ["tool_started", "tool_failed", "retry_scheduled"]
     assert kinds[2:10] == [*runs, *runs, "tool_started", "tool_returned"]
@@ -365,7 +364,7 @@ async def test_four_hundred_sleeping_tools_keep_nobody_waiting() -> None:
             arrived.set()
 
     tool = kit.registered().tools["look"]
-    call = ToolCall(1, "look", "look", Effect.READ, {}, "key", datetime.now(UTC))
+    call = ToolCall(1, "look", datetime.now(UTC), "look", Effect.READ, {}, "key")
     runs = [asyncio.ensure_future(run_tool(tool, call)) for _ in range(399)]
     await eventually(lambda: together.n_waiting == 399)
     assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 10) == 7, "the loop's own threads are free"
@@ -444,9 +443,8 @@ async def test_an_irreversible_tool_that_is_out_of_time_is_settled_and_never_run
     assert await w.store.settle(job, found.key, Settled(True, {"receipt": 7}, "kim")) is Settling.ACCEPTED
     done = await w.drive(job)
     assert (done.status, paid) == ("succeeded", [3])
-    assert await w.rows("SELECT result, error, runs FROM tool_calls WHERE job_id = %s", job) == [
-        {"result": {"receipt": 7}, "error": None, "runs": 1}
-    ]
+    call = await w.call(job)
+    assert (call["result"], call["error_kind"], call["runs"]) == ({"receipt": 7}, None, 1)
 
 
 @pytest.mark.parametrize("effect", ["irreversible", "read"])
@@ -500,7 +498,7 @@ async def test_an_irreversible_tool_may_fail_in_whatever_words(works: Open) -> N
     told = {"pay": PAYING["pay"] | {"next": {"ok": "done", "error": "told"}}, "told": ERROR_OF_PAY}
     done = await w.drive(await w.submit(PAYING | told), YES)
     assert done.result == {"kind": "OutOfStockError", "message": '\0 {"kind": "not_done"}'}
-    again = 'SELECT FROM tool_calls WHERE job_id = %s AND error::text ~ \'"kind" *: *"(not_done|invalid_arguments)"\''
+    again = "SELECT FROM visits WHERE job_id = %s AND error_kind IN ('not_done', 'invalid_arguments')"
     assert await w.rows(again, done.id) == []  # so that no other job of its lineage begins it
 
 
@@ -536,9 +534,8 @@ async def test_a_request_to_cancel_waits_for_what_cannot_be_undone_and_keeps_its
     job = await w.submit(pay_and_ask)
     done = await w.drive(job, YES, lease_s=0.3)
     assert done.status == "cancelled"
-    assert await w.rows("SELECT result, error FROM tool_calls WHERE job_id = %s", job) == [
-        {"result": {"paid": 3}, "error": None}
-    ]
+    call = await w.call(job)
+    assert (call["result"], call["error_kind"]) == ({"paid": 3}, None)
 
 
 async def test_a_lost_lease_stops_an_async_tool(works: Open) -> None:

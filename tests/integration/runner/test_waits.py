@@ -162,7 +162,7 @@ async def test_the_deadline_stands_still_while_a_job_waits(works: Open) -> None:
     await w.drive(job)
     # As if it had waited for an hour.
     hour = "UPDATE {} = {} - interval '1 h' WHERE job_id = %s"
-    await w.rows(hour.format("waits SET opened_at", "opened_at"), job)
+    await w.rows(hour.format("visits SET opened_at", "opened_at"), job)
     assert (await w.drive(job, {"word": [{"action": "go"}]})).status == "succeeded"
     after = (await w.rows("SELECT deadline_at FROM jobs WHERE id = %s", job))[0]["deadline_at"]
     assert (after - before).total_seconds() >= 3600
@@ -184,7 +184,7 @@ async def test_what_cannot_be_undone_takes_no_early_signal_and_runs_what_was_sho
     await signal(w, job, {"action": "yes"}, name="confirm")
     left = await w.drive(job)
     assert (left.status, left.state, paid) == ("waiting", "confirm", [])
-    [wait] = await w.rows("SELECT wait_id, frozen FROM waits WHERE job_id = %s", job)
+    wait = (await w.rows("SELECT body FROM visits WHERE job_id = %s", job))[0]["body"]
     assert wait["frozen"] == {"pay": {"tool": "pay", "arguments": {"amount": 7}}}
 
     await signal(w, job, {"action": "yes"}, name="confirm")  # it names no wait, and may have been meant for another

@@ -20,8 +20,9 @@ from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.jsontext import json_text
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import Attempt, ChildCall, Job, ListRun, Message, ToolCall, Turn, Wait
+from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Finished, Transition
+from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -87,11 +88,11 @@ def test_the_commit_reads_every_value_that_it_is_handed_and_no_other() -> None:
         Finished(),
         events=(HistoryEvent(1, EventKind.JOB_CREATED),),
         visits=(
-            Turn(1, 1, "ask", "?", NOW, "hash"),
-            ToolCall(2, "run", "tool", Effect.READ, {}, "key", NOW),
-            Wait(3, "wait", "signal", UUID(int=2), None, NOW),
-            ListRun(4, "lines", 5, NOW),
-            ChildCall(5, "call", "other", ({},), NOW),
+            Turn(1, "ask", NOW, 1, "?", "hash"),
+            ToolCall(2, "run", NOW, "tool", Effect.READ, {}, "key"),
+            Wait(3, "wait", NOW, "signal", UUID(int=2), None),
+            ListRun(4, "lines", NOW, 5),
+            ChildCall(5, "call", NOW, "other", ({},)),
         ),
         judged=(Attempt(1, 1, 10, verdict=Verdict(Outcome.EMPTY)),),
         opened=Attempt(1, 2, 10),
@@ -105,7 +106,7 @@ def test_the_commit_reads_every_value_that_it_is_handed_and_no_other() -> None:
         )
     }
     assert read.pop("%(step)s::json") == set(handed)
-    assert len(read) == 9
+    assert len(read) == 6
     for source, columns in read.items():
         assert columns == set(handed[source.removeprefix("step.")][0]), source
 

@@ -12,8 +12,9 @@ from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.advance import advance
 from stepladder.workflows.builder import IllegalEventError
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Signalled, ToolFailed, ToolReturned
-from stepladder.workflows.job import Signal, ToolCall, ToolError, Turn, Wait
+from stepladder.workflows.job import Signal, Turn
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Finished, Rest, RunTool
+from stepladder.workflows.visits import ToolCall, ToolError, Wait
 from support.machines import NOW, accepted, document, play, rejected, the
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.builder import IllegalEventError
 from stepladder.workflows.events import Cancelled, Settled, ToolFailed, ToolReturned, ToolUnknown
-from stepladder.workflows.job import Job, ToolCall, ToolError, Wait
+from stepladder.workflows.job import Job
 from stepladder.workflows.transition import Ask, AwaitSettlement, Finished, RunTool
+from stepladder.workflows.visits import ToolCall, ToolError, Wait
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:

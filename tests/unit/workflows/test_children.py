@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from stepladder.schemas.job import CHILDREN, Failure, JobStatus
 from stepladder.workflows.child_calls import DEEPEST, child_id, child_lineage
 from stepladder.workflows.events import ChildrenSeen, Resolved, Unresolved
-from stepladder.workflows.job import Child, ChildCall, ChildFailure, ToolError
+from stepladder.workflows.job import Child
 from stepladder.workflows.names import names_of
 from stepladder.workflows.transition import AwaitChildren, Finished, Resolve, TendChildren
+from stepladder.workflows.visits import ChildCall, ChildFailure, ToolError
 from support.machines import Play, codes_of, document, play, the
 
 if TYPE_CHECKING:

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.job import ToolCall, ToolError, Turn, Wait
+from stepladder.workflows.job import Turn
 from stepladder.workflows.loops import find_circle
 from stepladder.workflows.machine import LoopLimits
 from stepladder.workflows.transition import Ask, Finished
+from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:
-    from stepladder.workflows.job import Visit
+    from stepladder.workflows.visits import Visit
     from support.machines import Play
 
 ID = UUID(int=1)
@@ -30,14 +31,52 @@ def visits(*happened: tuple[str, Any]) -> list[Visit]:
     for number, (name, value) in enumerate(happened, 1):
         if name.isupper():
             turn += 1
-            path.append(Turn(number, turn, name, "?", NOW, "", outcome=Outcome.VALID, output=value, closed_at=NOW))
+            path.append(
+                Turn(
+                    number,
+                    name,
+                    NOW,
+                    turn,
+                    "?",
+                    "",
+                    outcome=Outcome.VALID,
+                    output=value,
+                    closed_at=NOW,
+                    status=VisitStatus.CLOSED,
+                )
+            )
         elif name == "sig":
-            path.append(Wait(number, "pause", "s", ID, None, NOW, payload=value, signal_id=ID, closed_at=NOW))
+            path.append(
+                Wait(
+                    number,
+                    "pause",
+                    NOW,
+                    "s",
+                    ID,
+                    None,
+                    payload=value,
+                    signal_id=ID,
+                    closed_at=NOW,
+                    status=VisitStatus.CLOSED,
+                )
+            )
         else:
             error = ToolError("E", value) if name == "bad" else None
             result = None if error else value
             path.append(
-                ToolCall(number, "act", "t", Effect.READ, {}, "k", NOW, result=result, error=error, closed_at=NOW)
+                ToolCall(
+                    number,
+                    "act",
+                    NOW,
+                    "t",
+                    Effect.READ,
+                    {},
+                    "k",
+                    result=result,
+                    error=error,
+                    closed_at=NOW,
+                    status=VisitStatus.CLOSED,
+                )
             )
     return path
 
@@ -122,8 +161,8 @@ def test_a_path_that_repeats_itself_is_found_in_the_end(path: list[Any], repeats
 
 
 def test_turns_that_failed_or_are_open_say_nothing() -> None:
-    failed = Turn(1, 1, "A", "?", NOW, "", outcome=Outcome.SEMANTIC, closed_at=NOW)
-    opened = Turn(3, 3, "A", "?", NOW, "")
+    failed = Turn(1, "A", NOW, 1, "?", "", outcome=Outcome.SEMANTIC, closed_at=NOW, status=VisitStatus.CLOSED)
+    opened = Turn(3, "A", NOW, 3, "?", "")
     assert find_circle([failed, failed, opened], LoopLimits(2, 1)) is None
 
 

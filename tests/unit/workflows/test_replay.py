@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.replay import Mode
-from stepladder.workflows.job import Job, Spent, ToolCall, ToolError, Turn, Wait
+from stepladder.workflows.job import Job, Spent, Turn
 from stepladder.workflows.replay import Carried, Cut, Refused, carry, cut
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Finished, RunTool
+from stepladder.workflows.visits import ToolCall, ToolError, Wait
 from support.machines import JOB, NOW, Play, document, machine_of, the
 
 if TYPE_CHECKING:

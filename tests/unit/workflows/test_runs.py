@@ -11,10 +11,10 @@ import pytest
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect, Kit
-from stepladder.workflows.job import ToolCall, ToolError
 from stepladder.workflows.retry import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
-from stepladder.workflows.runs import MOST_LOST, SAME_AGAIN
+from stepladder.workflows.tool_calls import MOST_LOST, SAME_AGAIN
 from stepladder.workflows.transition import AwaitSettlement, Finished, Rest, RunTool
+from stepladder.workflows.visits import ToolCall, ToolError
 from support.machines import NOW, codes_of, document, machine_of, play, the, tool
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.workflows.job import ToolCall, Wait
 from stepladder.workflows.transition import Ask, Await, Finished, RunTool
+from stepladder.workflows.visits import ToolCall, Wait
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:

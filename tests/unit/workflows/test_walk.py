@@ -15,7 +15,7 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import CHILDREN, SETTLEMENT, Failure, JobStatus
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
 from stepladder.schemas.tool import Effect
-from stepladder.workflows.advance import advance
+from stepladder.workflows.advance import LEGAL, advance, place_of
 from stepladder.workflows.builder import IllegalEventError
 from stepladder.workflows.events import (
     Cancelled,
@@ -30,22 +30,11 @@ from stepladder.workflows.events import (
     ToolUnknown,
     Unresolved,
 )
-from stepladder.workflows.job import (
-    Child,
-    ChildCall,
-    ChildFailure,
-    Job,
-    ListRun,
-    Signal,
-    ToolCall,
-    ToolError,
-    Turn,
-    Wait,
-)
+from stepladder.workflows.job import Child, Job, Signal, Turn
 from stepladder.workflows.lists import building
 from stepladder.workflows.machine import EXHAUSTED, AskState, ChildState, Machine, ToolState, targets
 from stepladder.workflows.names import names_of
-from stepladder.workflows.runs import MOST_LOST
+from stepladder.workflows.tool_calls import MOST_LOST
 from stepladder.workflows.transition import (
     Ask,
     Await,
@@ -59,6 +48,7 @@ from stepladder.workflows.transition import (
     TendChildren,
     Transition,
 )
+from stepladder.workflows.visits import ChildCall, ChildFailure, ListRun, ToolCall, ToolError, Wait
 from support.machines import NOW, Play, accepted, play, rejected
 
 if TYPE_CHECKING:
@@ -201,7 +191,7 @@ def children(call: ChildCall) -> st.SearchStrategy[tuple[Child, ...]]:
 
 
 def events(job: Job) -> st.SearchStrategy[Event]:
-    call = job.open if isinstance(job.open, ChildCall) else ChildCall(1, "s0", "other", (1, 2), NOW)
+    call = job.open if isinstance(job.open, ChildCall) else ChildCall(1, "s0", NOW, "other", (1, 2))
     refused = st.sampled_from([(), (), (), (ChildFailure(1, "bad_input", "no"),)])
     looked: st.SearchStrategy[Event] = st.builds(ChildrenSeen, children(call))
     found: st.SearchStrategy[Event] = st.builds(Resolved, st.just(1), refused) | st.just(
@@ -438,6 +428,7 @@ def test_whatever_happens_the_machine_holds(text: str, data: st.DataObject) -> N
         except IllegalEventError:
             assert it.job is before, "an illegal event changes nothing"
         else:
+            assert type(step.next) in LEGAL[place_of(before)][type(event)]
             assert advance(it.machine, before, event, it.now) == step, "the same again gives the same"
             for invariant in INVARIANTS:
                 invariant(it.machine, before, step)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.canonical import exact_hash
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
-from stepladder.schemas.tool import Effect
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.workflows.builder import JobFailure
-from stepladder.workflows.job import ToolCall, ToolError, Wait
 from stepladder.workflows.machine import ERROR, OK, ToolState, evaluate
 from stepladder.workflows.names import names_of
-from stepladder.workflows.transition import AwaitSettlement
+from stepladder.workflows.retry import backoff
+from stepladder.workflows.transition import AwaitSettlement, Hold, Rest, RunTool
+from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.builder import TransitionBuilder
     from stepladder.workflows.events import Settled
@@ -31,6 +34,13 @@ NEVER_BEGUN = ("not_done", "invalid_arguments")
 NOT_DONE = ToolError("not_done", "a person says that it did not take effect")
 CANCELLED = ToolError("cancelled", "the job was cancelled before the tool came back; it may have taken effect")
 CUT_OFF = ToolError("worker_lost", "its worker was lost, or stopped, while it ran; it may have taken effect")
+
+MOST_LOST = 3
+"""A tool that takes its worker down with it would take all of them down, one after the other. Once is chance, and twice
+may be: machines are rebooted, and a neighbour in the same process may have been to blame."""
+
+SAME_AGAIN = ("invalid_arguments", "bad_result")
+"""Errors that the same call would run into again: what is wrong stands in the document or in the tool's code."""
 
 
 def call_of(builder: TransitionBuilder, state: ToolState) -> tuple[str, JsonObject] | JobFailure:
@@ -84,7 +94,7 @@ def open_call(builder: TransitionBuilder, state: ToolState) -> ToolCall | AwaitS
         key=_key(builder, state.name, name, arguments),
         opened_at=builder.now,
     )
-    spent = builder.job.spent.get(call.key) if is_unknowable(call) else None
+    spent = builder.job.spent.get(call.key) if call.irreversible else None
     if spent is not None:
         return _as_before(builder, call, spent)
     begin(builder, call)
@@ -133,15 +143,62 @@ def _key(builder: TransitionBuilder, state: str, tool: str, arguments: JsonObjec
     return hashlib.sha256(parts.encode()).hexdigest()[:40]
 
 
-def is_unknowable(call: ToolCall) -> bool:
-    """Whether nobody can know if an open call took effect: it was begun, and may not be begun again."""
-    return call.effect is Effect.IRREVERSIBLE
+def came_back(builder: TransitionBuilder, call: ToolCall, error: ToolError) -> Rest | str | JobFailure:
+    """The run came back with an error: a rest before the next one, or the way on from the state."""
+    call = replace(call, failed=call.failed + 1)
+    until = _again_at(builder, call, error)
+    if until is None:
+        return failed(builder, call, error)
+    builder.put(replace(call, error=error, status=VisitStatus.BACKING_OFF))
+    note_failure(builder, call, error)
+    after_s = round((until - builder.now).total_seconds(), 3)
+    data: JsonObject = {"after_s": after_s, "state": call.state, "tool": call.tool, "run": call.runs + 1}
+    builder.note(EventKind.RETRY_SCHEDULED, data)
+    builder.change(due_at=until)
+    return Rest(until)
+
+
+def _again_at(builder: TransitionBuilder, call: ToolCall, error: ToolError) -> datetime | None:
+    """When the tool is to be run again; None if it is not."""
+    if call.irreversible or error.kind in SAME_AGAIN or call.failed >= state_of(builder, call).attempts:
+        return None
+    until = builder.now + timedelta(seconds=backoff(call.failed, f"{call.key}/{call.failed}"))
+    deadline = builder.job.deadline_at
+    return until if deadline is None or until < deadline else None
+
+
+def claimed(
+    builder: TransitionBuilder, call: ToolCall, *, lost: bool
+) -> RunTool | Rest | Hold | AwaitSettlement | str | JobFailure:
+    """A worker claimed the job and finds the call open. ``lost`` says that the one before did not hand it back."""
+    if call.irreversible:
+        return AwaitSettlement(await_settlement(builder, call))
+    backing_off = call.status is VisitStatus.BACKING_OFF
+    if backing_off and builder.job.due_at is not None and builder.now < builder.job.due_at:
+        return Rest(builder.job.due_at)
+    if lost and not backing_off:
+        call = replace(call, lost=call.lost + 1)
+        if call.lost >= MOST_LOST:
+            message = f"the worker was lost {call.lost} times while this tool ran"
+            return failed(builder, call, ToolError(CUT_OFF.kind, message))
+        note_failure(builder, call, CUT_OFF)
+    late = builder.late()
+    if late is not None:
+        builder.put(call.close(builder.now, error=call.error or ToolError(late.kind.value, late.detail)))
+        return late
+    if builder.hold:
+        builder.put(replace(call, error=call.error or CUT_OFF, status=VisitStatus.BACKING_OFF))
+        builder.change(due_at=builder.now)
+        return Hold()
+    call = replace(call, runs=call.runs + 1, error=None, status=VisitStatus.RUNNING)
+    begin(builder, call)
+    return RunTool(call)
 
 
 def await_settlement(builder: TransitionBuilder, call: ToolCall, error: ToolError = CUT_OFF) -> ToolCall:
     """The job waits for a person who says whether the effect took place. ``error`` is why nobody else knows."""
-    if builder.job.waiting_for != SETTLEMENT:
-        call = replace(call, error=error)
+    if call.status is not VisitStatus.SETTLEMENT:
+        call = replace(call, error=error, status=VisitStatus.SETTLEMENT)
         builder.put(call)
         data: JsonObject = {"state": call.state, "tool": call.tool, "key": call.key, **_said(error)}
         builder.note(EventKind.SETTLEMENT_NEEDED, data)
@@ -158,7 +215,7 @@ def settle(builder: TransitionBuilder, call: ToolCall, said: Settled) -> ToolCal
         status=JobStatus.RUNNING, waiting_for=None, due_at=builder.now, deadline_at=builder.after_waiting(call)
     )
     outcome = {"result": said.result, "error": None} if said.done else {"error": NOT_DONE}
-    closed = replace(call, closed_at=builder.now, **outcome)
+    closed = call.close(builder.now, **outcome)
     builder.put(closed)
     return closed
 
@@ -171,14 +228,14 @@ def settled(builder: TransitionBuilder, call: ToolCall, said: Settled) -> str | 
 
 def returned(builder: TransitionBuilder, call: ToolCall, result: Json) -> str | JobFailure:
     """Writes the result and follows ``ok``."""
-    builder.put(replace(call, result=result, closed_at=builder.now))
+    builder.put(call.close(builder.now, result=result))
     builder.note(EventKind.TOOL_RETURNED, {"state": call.state, "tool": call.tool, "run": call.runs})
     return builder.follow(OK, state_of(builder, call).edges[OK])
 
 
 def failed(builder: TransitionBuilder, call: ToolCall, error: ToolError) -> str | JobFailure:
     """Writes the error and follows ``error``, where there is such an edge."""
-    builder.put(replace(call, error=error, closed_at=builder.now))
+    builder.put(call.close(builder.now, error=error))
     note_failure(builder, call, error)
     target = state_of(builder, call).edges.get(ERROR)
     if target is None:
