@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from stepladder import Client
-from stepladder.cli.output import Exit, console, escape, print_error
-from stepladder.cli.view import coloured
+from stepladder.cli.output import Exit, coloured, console, escape, print_error
 from stepladder.schemas.errors import StepladderError, UnreachableError
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Outcome

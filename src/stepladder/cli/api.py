@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from stepladder.cli.options import App, Host, LogLevel, Port
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def api(
-    host: Annotated[str | None, typer.Option(help="address to listen at; beyond this machine it wants keys")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one")] = None,
-    app: Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error")] = None,
+    host: Host = None,
+    port: Port = None,
+    app: App = None,
+    log_level: LogLevel = None,
 ) -> None:
-    """Serve the HTTP API until it is told to end, by Ctrl-C or SIGTERM."""
+    """Serve the HTTP API until Ctrl-C or SIGTERM."""
     from stepladder.api.access import parse_keys
     from stepladder.wiring import servers
     from stepladder.wiring.app import load_kit
@@ -73,7 +72,7 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
 
 
 async def _notifier(stack: AsyncExitStack, broker_url: str | None) -> Notify:
-    """Without a broker nothing is sent, and the workers' sweep finds what is due."""
+    """Without a broker nothing is sent, and the workers' sweep finds due jobs."""
     if broker_url is None:
         return lambda _: None
     from stepladder.tasks.app import make_app
@@ -83,7 +82,7 @@ async def _notifier(stack: AsyncExitStack, broker_url: str | None) -> Notify:
 
 
 async def _engine(stack: AsyncExitStack, settings: Settings) -> Identify | None:
-    """The API asks the engine who it is, and nothing else; without one it serves all the same."""
+    """How to ask the engine for its identity; None without an engine, which the API can do without."""
     if settings.engine_url is None:
         return None
     from stepladder.engine.client import EngineClient

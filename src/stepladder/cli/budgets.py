@@ -1,4 +1,4 @@
-"""What ``stepladder lint`` says of tokens: how many each turn's answers may take, counted by the engine's tokenizer."""
+"""The token estimates of ``stepladder lint``: how many tokens each turn's answers take, by the engine's tokenizer."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from stepladder.lint.estimate import Answers, Estimate
     from stepladder.wiring.settings import Settings
 
-CONNECT_TIMEOUT_S = 2.0
-"""Nobody waits for an estimate: an engine that is there at all takes a connection at once."""
-LONGEST_NAME = 30  # characters of a state's name in the table
+CONNECT_TIMEOUT_S = 2.0  # a running engine accepts a connection at once
+MAX_NAME = 30  # characters of a state's name in the table
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The estimates by document; or ``why_not``, in a sentence. ``tokenizer`` names the model that counted."""
+    """The estimates by document, or ``why_not``. ``tokenizer`` is the model whose tokenizer counted."""
 
     tokenizer: str | None = None
     why_not: str | None = None
@@ -56,16 +55,13 @@ class Budgets:
         }
 
 
-def estimated(settings: Settings, checked: Mapping[str, Compiled]) -> Budgets:
-    """Asks the engine that is set, or that a running ``up`` has. Where there is none, nothing is asked and it is said.
-
-    Characters are never taken for tokens: without a tokenizer there is no estimate.
-    """
+def estimate_budgets(settings: Settings, checked: Mapping[str, Compiled]) -> Budgets:
+    """Estimates by the tokenizer of the configured engine, or of a running ``up``; without one there are none."""
     from stepladder.lint.estimate import answers_of
     from stepladder.wiring.servers import running_engine
 
     if not any(compiled.machine is not None for compiled in checked.values()):
-        return Budgets(why_not="no document is free of errors")
+        return Budgets(why_not="fix the errors first")
     url = running_engine(settings)
     if url is None:
         return Budgets(why_not="no engine is known whose tokenizer could count; name one with --engine-url")
@@ -97,7 +93,7 @@ async def _counted(settings: Settings, url: str, answers: Mapping[str, list[Answ
 async def _counts(
     client: EngineClient, identity: Identity, answers: Iterable[Answers]
 ) -> dict[str | None, dict[str, int]] | Uncounted:
-    """The counts of the texts by the model that is to write them."""
+    """The tokens of each text, by the model that will write it."""
     from stepladder.engine.tokenizer import Uncounted, count_tokens
 
     texts: dict[str | None, list[str]] = {}
@@ -112,28 +108,22 @@ async def _counts(
     return found
 
 
-def with_findings(checked: Mapping[str, Compiled], budgets: Budgets, *, hints: bool) -> dict[str, Compiled]:
-    """The documents with what the estimates add to their findings."""
+def add_findings(checked: Mapping[str, Compiled], budgets: Budgets, *, hints: bool) -> dict[str, Compiled]:
+    """The documents, with findings about budgets added."""
     from stepladder.lint.estimate import budget_findings
 
     found: dict[str, Compiled] = {}
     for document, compiled in checked.items():
-        more: list[Finding] = []
         if compiled.machine is not None:
-            estimates = budgets.turns.get(document, [])
-            more = [
-                finding
-                for finding in budget_findings(compiled.machine.document, estimates)
-                if hints or finding.severity is not Severity.HINT
-            ]
-        found[document] = (
-            replace(compiled, findings=(*compiled.findings, *_placed(document, more))) if more else compiled
-        )
+            added = budget_findings(compiled.machine.document, budgets.turns.get(document, []))
+            shown = [finding for finding in added if hints or finding.severity is not Severity.HINT]
+            compiled = replace(compiled, findings=(*compiled.findings, *_placed(document, shown)))
+        found[document] = compiled
     return found
 
 
 def _placed(document: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """With lines, where the document is a file."""
+    """The findings with line numbers, if the document is a file."""
     from stepladder.schemas.source import Source, read
     from stepladder.wiring.files import read_text
     from stepladder.workflows.load import placed
@@ -142,16 +132,16 @@ def _placed(document: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return placed(findings, source) if isinstance(source, Source) else tuple(findings)
 
 
-def say_budgets(out: Console, budgets: Budgets) -> None:
-    """A table in fixed columns; or one line that says why there is none."""
+def print_budgets(out: Console, budgets: Budgets) -> None:
+    """Print a table in fixed columns, or one line that says why there is none."""
     if budgets.why_not is not None:
-        out.print(f"no estimate of tokens (characters are none): {escape(budgets.why_not)}", style="dim")
+        out.print(f"Token estimate skipped: {escape(budgets.why_not)}", style="dim")
         return
     for document, estimates in budgets.turns.items():
         if not estimates:
             continue
-        width = min(max(len("turn"), *(len(one.state) for one in estimates)), LONGEST_NAME)
-        out.print(f"tokens of {escape(document)}'s answers that fit, as {escape(str(budgets.tokenizer))} counts them:")
+        width = min(max(len("turn"), *(len(one.state) for one in estimates)), MAX_NAME)
+        out.print(f"Tokens of valid answers to {escape(document)}, counted by {escape(str(budgets.tokenizer))}:")
         out.print(f"  [bold]{'turn':<{width}}  {'usual':>7}  {'largest':>7}  {'budget':>7}  twice the largest[/]")
         for one in estimates:
             line = f"  {shorten(one.state, width):<{width}}  {_number(one.usual)}  {_number(one.largest)}  "
@@ -169,6 +159,6 @@ def _suggestion(one: Estimate) -> str:
     if one.suggested is not None:
         return str(one.suggested)
     if not one.endless:
-        return "no sample of it was found"
+        return "no sample was found"
     place, why = one.endless[0]
-    return f"no end: {place or 'the answer'}: {why}"
+    return f"unbounded: {place or 'the answer'}: {why}"

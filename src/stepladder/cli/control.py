@@ -1,4 +1,4 @@
-"""``stepladder signal``, ``settle``, ``cancel``, ``pause`` and ``unpause``: what is said to a job while it lives."""
+"""Commands that act on an existing job: signal, settle, cancel, pause, unpause, hold and release."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from uuid import UUID, uuid5
 import typer
 
 from stepladder.cli import versions
-from stepladder.cli.arguments import parse_job_id, parse_json
-from stepladder.cli.output import console, escape, print_json
+from stepladder.cli.arguments import parse_json
+from stepladder.cli.options import App, AsJson, JobId, Key, MaybeJob
+from stepladder.cli.output import coloured, console, hint, print_json
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
@@ -24,93 +25,122 @@ if TYPE_CHECKING:
     from stepladder.wiring.settings import Settings
     from stepladder.workflows.events import Settled
 
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="the job's id")]
-MaybeJob = Annotated[str | None, typer.Argument(metavar="[JOB]", help="the job's id")]
 OfWorkflow = Annotated[str | None, typer.Option("--workflow", metavar="NAME", help="all jobs of this workflow")]
-OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="of this version of it alone")]
-AsJson = Annotated[bool, typer.Option("--json", help="the job as it stands then, as JSON")]
+OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="only this version of --workflow")]
+
+CANCEL = "cancellation requested"
 
 
-def cancel(job: JobId, as_json: AsJson = False) -> None:
-    """Ask for a job to end. A request that is under way is broken off."""
-    _change(job, lambda session, job_id: session.store.request_cancel(job_id), "is asked to end", "cancelled", as_json)
+def cancel(job_id: JobId, as_json: AsJson = False) -> None:
+    """Cancel a job. A running request is aborted."""
+    _change(job_id, lambda session: session.store.request_cancel(job_id), CANCEL, as_json=as_json)
 
 
 def pause(
-    job: MaybeJob = None, workflow: OfWorkflow = None, version: OfVersion = None, as_json: AsJson = False
+    job_id: MaybeJob = None, workflow: OfWorkflow = None, version: OfVersion = None, as_json: AsJson = False
 ) -> None:
-    """Let nobody go on with a job, or with all jobs of a workflow. What is under way, an attempt or a tool, is
-    finished, and deadlines stand still. New jobs of a paused workflow are taken in, and wait.
-    """
-    from stepladder.cli.session import PRINCIPAL
+    """Pause a job, or all jobs of a workflow. A running attempt or tool is finished first, and deadlines stand still.
 
-    if (job := _one_of(job, workflow, version)) is None:
-        versions.pause(str(workflow), version, as_json=as_json)
-        return
-    _change(job, lambda session, job_id: session.store.pause(job_id, PRINCIPAL), "is paused", None, as_json)
+    New jobs of a paused workflow are accepted, and wait.
+    """
+    from stepladder.models.versions import pause
+
+    if job := _named_job(job_id, workflow, version):
+        _change(job, lambda session: session.store.pause(job, LOCAL.name), "paused", as_json=as_json)
+    elif name := workflow:
+        versions.switch(name, version, lambda session: pause(session.store, name, version, LOCAL.name), as_json=as_json)
 
 
 def unpause(
-    job: MaybeJob = None, workflow: OfWorkflow = None, version: OfVersion = None, as_json: AsJson = False
+    job_id: MaybeJob = None, workflow: OfWorkflow = None, version: OfVersion = None, as_json: AsJson = False
 ) -> None:
-    """Let a paused job, or the jobs of a paused workflow, go on where they were."""
-    from stepladder.cli.session import PRINCIPAL
+    """Continue a paused job, or the jobs of a paused workflow."""
+    from stepladder.models.versions import unpause
 
-    if (job := _one_of(job, workflow, version)) is None:
-        versions.unpause(str(workflow), version, as_json=as_json)
-        return
-    _change(job, lambda session, job_id: session.store.unpause(job_id, PRINCIPAL), "goes on", None, as_json)
+    if job := _named_job(job_id, workflow, version):
+        _change(job, lambda session: session.store.unpause(job, LOCAL.name), "unpaused", as_json=as_json)
+    elif name := workflow:
+        versions.switch(
+            name, version, lambda session: unpause(session.store, name, version, LOCAL.name), as_json=as_json
+        )
 
 
-def _one_of(job: str | None, workflow: str | None, version: int | None) -> str | None:
-    """The job, or None where a workflow is meant."""
-    if (job is None) == (workflow is None):
-        raise BadInputError("name a job, or a workflow", remedy="write JOB, or --workflow NAME")
-    if job is not None and version is not None:
-        raise BadInputError("--version is a workflow's", remedy="write --workflow NAME --version N, or leave it out")
-    return job
+def _named_job(job_id: UUID | None, workflow: str | None, version: int | None) -> UUID | None:
+    """The job, or None if a workflow is named. Raises ``BadInputError`` unless one of the two is named."""
+    if (job_id is None) == (not workflow):
+        raise BadInputError("name a job or a workflow", remedy="write JOB, or --workflow NAME")
+    if job_id is not None and version is not None:
+        raise BadInputError("--version needs --workflow", remedy="write --workflow NAME --version N, or leave it out")
+    return job_id
+
+
+def hold(job_id: JobId, as_json: AsJson = False) -> None:
+    """Exempt a job's raw answers and history from retention."""
+    from stepladder.models import retention
+
+    _change(
+        job_id,
+        lambda session: retention.hold(session.store.database, job_id, LOCAL.name),
+        "exempt from retention",
+        as_json=as_json,
+        notify=False,
+    )
+
+
+def release(job_id: JobId, as_json: AsJson = False) -> None:
+    """Subject a job's raw answers and history to retention again."""
+    from stepladder.models import retention
+
+    _change(
+        job_id,
+        lambda session: retention.release(session.store.database, job_id),
+        "subject to retention",
+        as_json=as_json,
+        notify=False,
+    )
 
 
 def _change(
-    job: str, ask: Callable[[Session, UUID], Awaitable[Receipt]], done: str, already: str | None, as_json: bool
+    job_id: UUID,
+    change: Callable[[Session], Awaitable[Receipt]],
+    done: str,
+    *,
+    as_json: bool,
+    notify: bool = True,
 ) -> None:
-    """``already`` is the status of an ended job that is what was asked for."""
     from stepladder.cli.session import in_session
 
-    async def change(session: Session) -> tuple[Job, Receipt]:
+    async def changed(session: Session) -> tuple[Job, Receipt]:
         from stepladder.models.records import Receipt
 
         await session.job(job_id)
-        receipt = await ask(session, job_id)
-        if receipt is Receipt.ACCEPTED:
+        receipt = await change(session)
+        if receipt is Receipt.ACCEPTED and notify:
             session.notify([job_id])
-        after = await session.job(job_id)
-        if receipt in (Receipt.FINAL, Receipt.UNKNOWN) and after.status != already:
-            raise _ended(after)
-        return after, receipt
+        job = await session.job(job_id)
+        if receipt in (Receipt.FINAL, Receipt.UNKNOWN) and (done, job.status) != (CANCEL, "cancelled"):
+            raise _ended(job)
+        return job, receipt
 
-    job_id = parse_job_id(job)
-    now, receipt = in_session(load_settings(), change)
-    _tell(now, done if receipt.value == "accepted" else "was so already", as_json=as_json)
-    if now.workflow_paused and not as_json:
-        held = f"its workflow is paused: stepladder unpause --workflow {now.workflow}"
-        console(error=True).print(escape(held), style="dim")
+    job, receipt = in_session(load_settings(), changed)
+    _print(job, done if receipt.value == "accepted" else "nothing changed", as_json=as_json)
 
 
 def signal(
-    job: JobId,
+    job_id: JobId,
     name: Annotated[str, typer.Argument(metavar="NAME", help="the signal's name")],
     data: Annotated[str, typer.Option(metavar="JSON|@FILE", help="the payload")],
-    key: Annotated[str | None, typer.Option("--idempotency-key", help="the same key is taken once")] = None,
-    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
+    key: Key = None,
+    app: App = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send a signal. What the open wait would refuse is refused here; one that comes early is kept."""
+    """Send a signal to a job. It is checked against the open wait; a signal that comes early is kept."""
     from stepladder.cli.session import in_session
 
-    job_id, payload, settings = parse_job_id(job), parse_json(data, "--data"), load_settings(app=app)
-    now, receipt = in_session(settings, lambda session: _signal(session, settings, job_id, name, payload, key))
-    _tell(now, f"has signal {name}" + ("" if receipt.value == "accepted" else " already"), as_json=as_json)
+    payload, settings = parse_json(data, "--data"), load_settings(app=app)
+    job, receipt = in_session(settings, lambda session: _signal(session, settings, job_id, name, payload, key))
+    again = "" if receipt.value == "accepted" else " already"
+    _print(job, f"signal {name} received{again}", as_json=as_json)
 
 
 async def _signal(
@@ -126,7 +156,7 @@ async def _signal(
     before = await session.job(job_id)
     if key is not None and (sent := await session.store.sent_signal(job_id, signal_id)) is not None:
         if sent != (name, payload, LOCAL.name):
-            message = f"another signal came to job {job_id} under the key {key!r}"
+            message = f"the key {key!r} was used for another signal to job {job_id}"
             raise BadInputError(message, remedy="send the same payload again, or use a new key")
         return before, Receipt.DUPLICATE
     if before.status.final:
@@ -137,9 +167,9 @@ async def _signal(
         case None:
             pass
         case Unfit(reason):
-            raise BadInputError(f"the signal is of no use: {reason}", remedy="mend it; the job waits on")
+            raise BadInputError(f"signal rejected: {reason}", remedy="fix it; the job keeps waiting")
         case Forbidden(reason):
-            remedy = "send it over HTTP with the API key of somebody who may; this command is `local`"
+            remedy = "send it over HTTP with the API key of someone who may; this command acts as `local`"
             raise BadInputError(reason, remedy=remedy)
         case TooEarly(reason):
             raise BadInputError(reason, remedy="send it once the job waits for it")
@@ -152,33 +182,39 @@ async def _signal(
     return await session.job(job_id), receipt
 
 
+def _signal_id(job_id: UUID, key: str) -> UUID:
+    """The same as in the HTTP API, so that it recognizes the signal."""
+    try:
+        return UUID(key)
+    except ValueError:
+        return uuid5(job_id, key)
+
+
 def settle(
-    job: JobId,
-    done: Annotated[
-        str | None, typer.Option(metavar="JSON|@FILE", help="it took effect, and this is the result it would have had")
-    ] = None,
+    job_id: JobId,
+    done: Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="it took effect, with this result")] = None,
     not_done: Annotated[bool, typer.Option("--not-done", help="it did not take effect")] = False,
-    key: Annotated[str | None, typer.Option(help="the idempotency key of the call that is meant, to be sure")] = None,
-    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
+    key: Annotated[str | None, typer.Option(help="the call's idempotency key, to be sure which one is meant")] = None,
+    app: App = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether an irreversible tool took effect, where its worker died or did not hear of it in time."""
-    from stepladder.cli.session import PRINCIPAL, in_session
+    """State whether an irreversible tool took effect, after its worker died or lost contact with it."""
+    from stepladder.cli.session import in_session
     from stepladder.workflows.events import Settled
 
     if (done is None) is not not_done:
         remedy = "write --done JSON if it did, or --not-done if it did not"
-        raise BadInputError("say whether the tool took effect", remedy=remedy)
+        raise BadInputError("state whether the tool took effect", remedy=remedy)
     result = None if done is None else parse_json(done, "--done")
-    job_id, settings, said = parse_job_id(job), load_settings(app=app), Settled(not not_done, result, PRINCIPAL)
-    now, kept = in_session(settings, lambda session: _settle(session, settings, job_id, said, key))
-    _tell(now, "is settled" if kept else "was settled so already", as_json=as_json)
+    settings, statement = load_settings(app=app), Settled(not not_done, result, LOCAL.name)
+    job, new = in_session(settings, lambda session: _settle(session, settings, job_id, statement, key))
+    _print(job, "settled" if new else "settled already", as_json=as_json)
 
 
 async def _settle(
-    session: Session, settings: Settings, job_id: UUID, said: Settled, key: str | None
+    session: Session, settings: Settings, job_id: UUID, statement: Settled, key: str | None
 ) -> tuple[Job, bool]:
-    """The job as it stands then, and whether this is news."""
+    """The job afterwards, and whether the statement is new."""
     from stepladder.models.records import Settling
     from stepladder.runner.machines import Machines
     from stepladder.services.settlement import Misfit, NotKept
@@ -187,11 +223,11 @@ async def _settle(
 
     before = await session.job(job_id)
     machines = Machines(session.store, kit_of(settings))
-    match await keep(session.store, session.reads, machines, before, said, key):
+    match await keep(session.store, session.reads, machines, before, statement, key):
         case Misfit(tool, violations):
             lines = "\n".join(f"  {violation.pointer or '/'}: {violation.reason}" for violation in violations)
-            remedy = "write --done with the result as the tool would have returned it; nothing was kept"
-            raise BadInputError(f"the result is none that {tool} returns:\n{lines}", remedy=remedy)
+            remedy = "write --done with the result as the tool would have returned it; nothing was stored"
+            raise BadInputError(f"{tool} cannot return this result:\n{lines}", remedy=remedy)
         case NotKept(_, reason):
             raise BadInputError(f"job {job_id}: {reason}", remedy=f"see it: stepladder show {job_id}")
         case settling:
@@ -200,23 +236,15 @@ async def _settle(
             return await session.job(job_id), settling is Settling.ACCEPTED
 
 
-def _signal_id(job_id: UUID, key: str) -> UUID:
-    """As the HTTP API does it, so that a signal is known again there."""
-    try:
-        return UUID(key)
-    except ValueError:
-        return uuid5(job_id, key)
-
-
 def _ended(job: Job) -> BadInputError:
-    said = f"has ended: {job.status}" if job.status.final else "is being cancelled"
-    return BadInputError(f"job {job.id} {said}", remedy=f"see it: stepladder show {job.id}")
+    state = f"has ended: {job.status}" if job.status.final else "is being cancelled"
+    return BadInputError(f"job {job.id} {state}", remedy=f"see it: stepladder show {job.id}")
 
 
-def _tell(job: Job, said: str, *, as_json: bool) -> None:
-    from stepladder.cli.view import coloured
-
+def _print(job: Job, done: str, *, as_json: bool) -> None:
     if as_json:
         print_json(job)
         return
-    console().print(f"job {job.id} {escape(said)}; it is {coloured(job.status)}")
+    console().print(f"job {job.id}: {done}; status {coloured(job.status)}")
+    if job.workflow_paused:
+        hint(f"its workflow is paused: stepladder unpause --workflow {job.workflow}")

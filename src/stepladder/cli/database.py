@@ -7,17 +7,15 @@ from typing import Annotated
 
 import typer
 
+from stepladder.cli.options import AsJson
 from stepladder.cli.output import console, print_json
 from stepladder.wiring.settings import load_settings
 
-AsJson = Annotated[bool, typer.Option("--json", help="as one JSON document")]
-
 
 def migrate(
-    revision: Annotated[str, typer.Argument(help="revision to bring the tables up to")] = "head",
-    as_json: AsJson = False,
+    revision: Annotated[str, typer.Argument(help="revision to upgrade the tables to")] = "head", as_json: AsJson = False
 ) -> None:
-    """Bring the database's tables up to date."""
+    """Upgrade the database's tables."""
     from stepladder.models import migrate as migrations
     from stepladder.wiring import servers
 
@@ -31,7 +29,7 @@ def migrate(
 
 
 def db_url(as_json: AsJson = False) -> None:
-    """Print the URL of the database that is set, or of the embedded one while it runs: psql "$(stepladder db-url)"."""
+    """Print the URL of the configured database, or of a running embedded one: psql "$(stepladder db-url)"."""
     from stepladder.wiring.servers import running_database
 
     url = running_database(load_settings())
@@ -42,11 +40,11 @@ def db_url(as_json: AsJson = False) -> None:
 
 
 def psql(context: typer.Context) -> None:
-    """Open psql on the database, an embedded one too; what follows goes to psql, e.g. -c "SELECT ..."."""
+    """Open psql on the database, embedded ones included. Further arguments go to psql, such as -c "SELECT ..."."""
     from stepladder.embedded.postgres import psql_path
     from stepladder.wiring import servers
 
     with servers.database(load_settings(), lambda _: None) as url:
         command = [str(psql_path()), url, *context.args]
-        code = subprocess.run(command, check=False).returncode  # noqa: S603 -- the user's own words for the user's own psql
+        code = subprocess.run(command, check=False).returncode  # noqa: S603 -- the user's arguments for the user's psql
     raise typer.Exit(code)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.options import AsJson
+from stepladder.cli.options import AsJson, JobId, OtherJob
 from stepladder.cli.output import console, escape, make_table, print_json, shorten
 from stepladder.wiring.settings import load_settings
 
@@ -27,18 +24,12 @@ SHOWN_VALUE = 34  # characters of each side of a change
 LONG = 40  # characters of a pointer
 
 
-def diff(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="the id of the job to compare it with")],
-    as_json: AsJson = False,
-) -> None:
+def diff(job: JobId, other: OtherJob, as_json: AsJson = False) -> None:
     """Compare two jobs: outcomes, actions, outputs, attempts, tokens and time of every turn and tool."""
     from stepladder.cli.session import in_session
 
-    was, now = parse_job_id(job), parse_job_id(other)
-
     async def compare(session: Session) -> JobDiff:
-        return await session.reads.diff(await session.job(was), await session.job(now))
+        return await session.reads.diff(await session.job(job), await session.job(other))
 
     found = in_session(load_settings(), compare)
     if as_json:
@@ -64,7 +55,7 @@ def print_diff(out: Console, found: JobDiff) -> None:
 
 
 def _heads(job: Ran, other: Ran) -> Table:
-    from stepladder.cli.view import coloured
+    from stepladder.cli.output import coloured
 
     counts = ("turns", "tries", "tokens", "s")
     table = make_table("", "job", "workflow", "status", *counts, wide=("workflow",), right=counts)

@@ -10,7 +10,8 @@ import typer
 
 from stepladder.cli.arguments import parse_filter, parse_where
 from stepladder.cli.options import App, Where
-from stepladder.cli.output import console, escape
+from stepladder.cli.output import console, escape, hint, plural
+from stepladder.cli.revalidate import REASONS
 from stepladder.schemas.jsontext import json_text
 from stepladder.wiring.settings import load_settings
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 def export(
     where: Where = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="of no more jobs than this, the newest first")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="at most this many jobs, the newest first")] = None,
     app: App = None,
 ) -> None:
-    """Write stored answers to standard output, one a line, each with what it is judged by and its verdict.
+    """Write stored answers to standard output, one a line, with the schema, the rules and the verdict of each.
 
     Judge them anywhere: stepladder judge FILE.jsonl --expect
     """
@@ -36,10 +37,9 @@ def export(
     kit = kit_of(settings)
     wanted = parse_filter(parse_where(where or []))
     written, left_out = in_session(settings, lambda session: _export(session, kit, wanted, limit))
-    out = console(error=True)
-    out.print(f"{written:,} answers written; judge them: stepladder judge FILE.jsonl --expect", style="dim")
+    hint(f"{plural(written, 'answer')} written; judge them: stepladder judge FILE.jsonl --expect")
     for reason, times in left_out.most_common():
-        out.print(f"{times:,} left out: {escape(_REASONS.get(reason, reason))}")
+        console(error=True).print(f"{times:,} left out: {escape(REASONS.get(reason, reason))}")
 
 
 async def _export(session: Session, kit: Kit, wanted: JobFilter, limit: int | None) -> tuple[int, Counter[str]]:
@@ -66,12 +66,3 @@ async def _export(session: Session, kit: Kit, wanted: JobFilter, limit: int | No
                 written += 1
     sys.stdout.flush()
     return written, left_out
-
-
-_REASONS = {
-    "broken_off": "no complete answer arrived",
-    "gone": "retention removed their bytes",
-    "no_state": "the document does not ask the model in their state",
-    "unique": "their list's items must be unique, which a line cannot express",
-    "missing_tools": "this process lacks the tools or rules of their workflow: name them with --app",
-}

@@ -1,8 +1,8 @@
-"""The filters of jobs as options, in the words of the API's."""
+"""The filters of jobs as options, named as in the HTTP API."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,82 +12,51 @@ from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from enum import StrEnum
 
     from stepladder.models.listing import JobFilter
     from stepladder.schemas.jsontypes import Json
 
-
-def _completing(words: Iterable[StrEnum]) -> Callable[[], list[str]]:
-    return lambda: [str(word) for word in words]
+Texts: TypeAlias = list[str] | None
 
 
-Statuses: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--status",
-        metavar="WORD",
-        autocompletion=_completing(JobStatus),
-        help=f"with this status: {', '.join(JobStatus)}",
-    ),
-]
-Workflows: TypeAlias = Annotated[list[str] | None, typer.Option("--workflow", metavar="NAME", help="of this workflow")]
-Outcomes: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--outcome",
-        metavar="WORD",
-        autocompletion=_completing(Outcome),
-        help=f"with an attempt of this outcome: {', '.join(Outcome)}",
-    ),
-]
-Causes: TypeAlias = Annotated[list[str] | None, typer.Option("--cause", metavar="WORD", help="and of this cause")]
-Rules: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--rule", metavar="ID", help="with an answer that broke this rule, or this keyword of its schema"),
-]
+def _one_of(flag: str, words: type[StrEnum], text: str) -> Any:
+    listed = [str(word) for word in words]
+    return typer.Option(flag, metavar="WORD", autocompletion=lambda: listed, help=f"{text}: {', '.join(listed)}")
+
+
+def _option(flag: str, metavar: str, text: str) -> Any:
+    return typer.Option(flag, metavar=metavar, help=text)
+
+
+Statuses: TypeAlias = Annotated[Texts, _one_of("--status", JobStatus, "with this status")]
+Workflows: TypeAlias = Annotated[Texts, _option("--workflow", "NAME", "of this workflow")]
+Outcomes: TypeAlias = Annotated[Texts, _one_of("--outcome", Outcome, "with an attempt of this outcome")]
+Causes: TypeAlias = Annotated[Texts, _option("--cause", "WORD", "with an attempt of this cause")]
+Rules: TypeAlias = Annotated[Texts, _option("--rule", "ID", "with an answer that broke this rule or schema keyword")]
 Search: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="with this text in an answer, or in the reason of an error")
+    str | None, _option("--search", "TEXT", "with this text in an answer or an error's reason")
 ]
-Failures: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--failure",
-        metavar="WORD",
-        autocompletion=_completing(Failure),
-        help=f"that failed for this reason: {', '.join(Failure)}",
-    ),
-]
-States: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--state", metavar="NAME", help="that is, or ended, in this state")
-]
-Principals: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--principal", metavar="NAME", help="submitted by this principal")
-]
-Parent: TypeAlias = Annotated[str | None, typer.Option(metavar="JOB", help="called by this job")]
-ReplaysOf: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--replay-of", metavar="JOB", help="made from this job")
-]
-After: TypeAlias = Annotated[
-    str | None, typer.Option("--created-after", metavar="TIME", help="created then or later (RFC 3339)")
-]
-Before: TypeAlias = Annotated[str | None, typer.Option("--created-before", metavar="TIME", help="created before then")]
-Metadata: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="with this among its words")
-]
+Failures: TypeAlias = Annotated[Texts, _one_of("--failure", Failure, "that failed for this reason")]
+States: TypeAlias = Annotated[Texts, _option("--state", "NAME", "that is, or ended, in this state")]
+Principals: TypeAlias = Annotated[Texts, _option("--principal", "NAME", "submitted by this principal")]
+Parent: TypeAlias = Annotated[str | None, _option("--parent", "JOB", "called by this job")]
+ReplaysOf: TypeAlias = Annotated[Texts, _option("--replay-of", "JOB", "made from this job")]
+After: TypeAlias = Annotated[str | None, _option("--created-after", "TIME", "created then or later (RFC 3339)")]
+Before: TypeAlias = Annotated[str | None, _option("--created-before", "TIME", "created earlier (RFC 3339)")]
+Metadata: TypeAlias = Annotated[Texts, _option("--metadata", "KEY=VALUE", "with this metadata")]
 
 
-def read_filter(*, metadata: list[str] | None = None, **typed: list[str] | str | None) -> JobFilter:
-    """The options by their words; those that were not typed are None. Raises ``BadInputError`` naming the wrong one."""
+def read_filter(*, metadata: list[str] | None = None, **options: list[str] | str | None) -> JobFilter:
+    """A filter from options by their API names; None is not given. Raises ``BadInputError`` naming the option."""
     from stepladder.models.where import METADATA, WhereError, filter_of
 
-    where: dict[str, Json] = {name: value for name, value in typed.items() if value}
-    if typed.get("search") == "":
+    if options.get("search") == "":
         raise BadInputError("--search is empty", remedy="write the text to look for, or leave it out")
-    pairs = parse_pairs(metadata or [], "--metadata")
+    where: dict[str, Json] = {name: value for name, value in options.items() if value}
+    where |= {METADATA + key: text for key, text in parse_pairs(metadata or [], "--metadata").items()}
     try:
-        return filter_of(where | {METADATA + key: text for key, text in pairs.items()})
+        return filter_of(where)
     except WhereError as error:
         flag = "--metadata" if error.field.startswith(METADATA) else f"--{error.field.replace('_', '-')}"
-        raise BadInputError(f"{flag}: {error}", remedy="mend it, or leave it out") from None
+        raise BadInputError(f"{flag}: {error}", remedy="fix it, or leave it out") from None

@@ -1,45 +1,28 @@
-"""A job's history for people: a line for each event that says something, and what the job is busy with since then."""
+"""A job's history for people: events, visits and replays, a line each."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from stepladder.cli.output import escape, shorten
+from stepladder.cli.output import coloured, escape, short_json, shorten
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.event_text import event_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from uuid import UUID
+    from collections.abc import Sequence
+    from datetime import datetime
 
-    from stepladder.models.reads import Reads
-    from stepladder.schemas.history import Event
+    from rich.console import Console
 
-POLL_S = 0.2
-CHUNK = 500
+    from stepladder.schemas.event import HistoryEvent
+    from stepladder.schemas.history import Event, Timeline, ToolVisit, WaitVisit
+    from stepladder.schemas.responses import Job
 
+SHOWN = 60  # characters of a value within a line
+MAX_REPLAYS = 10
 
-async def follow(reads: Reads, job_id: UUID, after: int = 0) -> AsyncIterator[Event | None]:
-    """The events behind ordinal ``after`` as they are written, until the job has ended.
-
-    None whenever there was nothing new. Raises ``UnreachableError`` when the database breaks.
-    """
-    while True:
-        # Progress first: what a job that has ended by now has said is then all read.
-        progress = (await reads.progress([job_id])).get(job_id)
-        while records := await reads.events(job_id, after, CHUNK):
-            for record in records:
-                yield record
-            after = records[-1].ordinal
-        if progress is None or progress.final:
-            return
-        yield None
-        await asyncio.sleep(POLL_S)
-
-
-_QUIET = (EventKind.TURN_STARTED, EventKind.TURN_ACCEPTED, EventKind.TOOL_STARTED, EventKind.LIST_STARTED)
-"""The next event says how these came out."""
+QUIET = (EventKind.TURN_STARTED, EventKind.TURN_ACCEPTED, EventKind.TOOL_STARTED, EventKind.LIST_STARTED)
+"""Events that the next one repeats with its outcome."""
 
 _GREEN = (EventKind.TOOL_RETURNED, EventKind.CALL_RETURNED, EventKind.SIGNAL_TAKEN, EventKind.SETTLED)
 _RED = (EventKind.TURN_FAILED, EventKind.PERMISSION_DENIED, EventKind.JOB_FAILED)
@@ -50,10 +33,8 @@ _YELLOW = (
 _COLOURS = dict.fromkeys(_GREEN, "green") | dict.fromkeys(_RED, "red") | dict.fromkeys(_YELLOW, "yellow")
 
 
-def line_of(event: Event) -> str | None:
-    """The event as markup; None if the next one says more."""
-    if event.kind in _QUIET:
-        return None
+def event_markup(event: HistoryEvent | Event) -> str:
+    """What happened, as markup."""
     colour = _COLOURS.get(event.kind)
     if event.kind is EventKind.ATTEMPT_JUDGED:
         colour = "green" if event.data["outcome"] == "valid" else "yellow"
@@ -61,37 +42,74 @@ def line_of(event: Event) -> str | None:
     return text if colour is None else f"[{colour}]{text}[/]"
 
 
-def busy_with(event: Event, since_s: float) -> str | None:
-    """What the job does since its last event, which is ``since_s`` seconds ago, as markup; None if it goes on so."""
-    word = {name: _short(value) for name, value in event.data.items()}
-    match event.kind:
-        case EventKind.JOB_CREATED if since_s > PATIENT_S:
-            return "queued, and no worker takes it: does `stepladder up` or `stepladder worker` run?"
-        case EventKind.JOB_CREATED | EventKind.JOB_UNPAUSED:
-            return "queued"
-        case EventKind.TURN_STARTED:
-            return f"turn {event.turn} {word['state']}: asking the model"
-        case EventKind.ATTEMPT_JUDGED | EventKind.ATTEMPT_ABANDONED if event.data.get("outcome") != "valid":
-            return f"turn {event.turn}: asking again"
-        case EventKind.RETRY_SCHEDULED if event.turn is None:
-            return f"resting before tool {word['tool']} runs again"
-        case EventKind.RETRY_SCHEDULED:
-            return f"turn {event.turn}: resting before it asks again"
-        case EventKind.TOOL_STARTED:
-            return f"running tool {word['tool']}"
-        case EventKind.WAIT_STARTED | EventKind.SIGNAL_REFUSED:
-            return f"waiting for signal {word['signal']}"
-        case EventKind.SETTLEMENT_NEEDED:
-            return f"waiting for somebody to settle {word['tool']}"
-        case EventKind.JOB_PAUSED:
-            return "paused"
-        case _:
-            return None
+def print_events(out: Console, events: Sequence[Event]) -> None:
+    """The whole history, with ordinals."""
+    for event in events:
+        print_line(out, f"{event.ordinal:>4}  [dim]{event.at:%m-%d %H:%M:%S}[/]", event_markup(event))
 
 
-PATIENT_S = 5.0
-"""A worker that runs takes a job within about a second."""
+def print_line(out: Console, head: str, text: str) -> None:
+    """A line that wraps under its own text."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(f"  {head}", text)
+    out.print(grid, soft_wrap=False)
 
 
-def _short(value: object) -> str:
-    return escape(shorten(str(value)))
+def print_timeline(out: Console, timeline: Timeline) -> None:
+    """The tools that ran and the waits by their visit, then the signals that no wait took."""
+    lines = [(tool.visit, tool.state, _tool(tool)) for tool in timeline.tools]
+    lines += [(wait.visit, wait.state, _wait(wait)) for wait in timeline.waits]
+    lines += [
+        (call.visit, call.state, f"call of {escape(call.workflow)} (carried)")
+        for call in timeline.calls
+        if call.carried  # the job's own calls are listed with its children
+    ]
+    for visit, state, text in sorted(lines):
+        out.print(f"  visit {visit} {escape(state)}  {text}")
+    for signal in timeline.signals:
+        if signal.taken_at is None:
+            payload = short_json(signal.payload, SHOWN)
+            out.print(f"  signal {escape(signal.name)} by {escape(signal.by)}: not taken  {payload}")
+
+
+def _tool(visit: ToolVisit) -> str:
+    runs = " (carried)" if visit.carried else f", {visit.runs} runs" if visit.runs > 1 else ""
+    call = f"tool {escape(visit.tool)}{runs}: {short_json(visit.arguments, SHOWN)}"
+    if visit.error is not None:
+        return f"{call} gave [yellow]{escape(visit.error.kind)}[/], {escape(shorten(visit.error.message, SHOWN))}"
+    return f"{call} running" if visit.closed_at is None else f"{call} gave {short_json(visit.result, SHOWN)}"
+
+
+def _wait(visit: WaitVisit) -> str:
+    name = f"signal {escape(visit.signal)}{' (carried)' if visit.carried else ''}"
+    if visit.closed_at is None:
+        return f"{name}: waiting"
+    payload = "" if visit.payload is None else short_json(visit.payload, SHOWN)
+    return f"{name}: [green]{escape(visit.action or 'taken')}[/] {payload}".rstrip()
+
+
+def print_times(out: Console, created_at: datetime, finished_at: datetime | None) -> None:
+    ended = ""
+    if finished_at is not None:
+        seconds = (finished_at - created_at).total_seconds()
+        ended = f", ended {finished_at:%Y-%m-%d %H:%M:%S} UTC after {seconds:.1f} s"
+    out.print(f"  created {created_at:%Y-%m-%d %H:%M:%S} UTC{ended}")
+
+
+def print_lineage(out: Console, job: Job, first: Event | None, replays: Sequence[Job]) -> None:
+    """The job that this one replays and how, by its ``first`` event, and the newest replays of this one."""
+    created = {} if first is None or first.kind is not EventKind.JOB_CREATED else first.data
+    if job.replay_of is not None:
+        how = f": {created['mode']} from turn {created.get('from_turn')}" if "mode" in created else ""
+        out.print(f"  replay of job {job.replay_of}{escape(how)}")
+    for path, value in (created.get("set") or {}).items():
+        out.print(f"    set {escape(path)}={short_json(value, SHOWN)}")
+    for replay in replays[-MAX_REPLAYS:]:
+        why = "" if replay.failure is None else f" {replay.failure}"
+        out.print(f"  replayed by job {replay.id}  {coloured(replay.status)}{why}")
+    if len(replays) > MAX_REPLAYS:
+        out.print(f"  older replays: stepladder jobs --replay-of {job.id}")

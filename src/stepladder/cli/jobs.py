@@ -1,4 +1,4 @@
-"""``stepladder jobs``: which jobs there are, newest first."""
+"""``stepladder jobs``: jobs, newest first."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli import filters  # noqa: TC001 -- typer reads them at run time
-from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.filters import read_filter
-from stepladder.cli.output import console, print_json
+from stepladder.cli import filters
+from stepladder.cli.options import AsJson, Cursor
+from stepladder.cli.output import WIDTH, coloured, console, escape, hint, make_table, print_json
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
+
+    from rich.table import Table
 
     from stepladder.cli.session import Session
     from stepladder.models.listing import JobFilter
     from stepladder.models.reads import FoundJobs
+    from stepladder.schemas.responses import Job
 
-MOST = 1000
+MAX_LIMIT = 1000
 
 
 def jobs(
@@ -37,17 +40,17 @@ def jobs(
     parent: filters.Parent = None,
     replay_of: filters.ReplaysOf = None,
     metadata: filters.Metadata = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="of one page")] = 50,
-    cursor: Annotated[str | None, typer.Option(metavar="JOB", help="go on behind this job of the page before")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document, with next_cursor")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LIMIT, help="jobs on a page")] = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
 ) -> None:
-    """List jobs, newest first. An option that is repeated takes any of its values.
+    """List jobs, newest first. A repeated option matches any of its values.
 
-    --outcome, --cause, --rule and --search speak of one and the same attempt.
+    --outcome, --cause, --rule and --search apply to one and the same attempt.
     """
     from stepladder.cli.session import in_session
 
-    wanted = read_filter(
+    wanted = filters.read_filter(
         status=status,
         workflow=workflow,
         outcome=outcome,
@@ -63,35 +66,48 @@ def jobs(
         replay_of=replay_of,
         metadata=metadata,
     )
-    after = None if cursor is None else parse_job_id(cursor)
-    page = in_session(load_settings(), lambda session: _page(session, wanted, limit, after))
-    _show(page, as_json=as_json)
+    page = in_session(load_settings(), lambda session: _page(session, wanted, limit, cursor))
+    following = None if page.following is None else page.following.job_id
+    searched = {} if page.looked_back_to is None else {"looked_back_to": page.looked_back_to}
+    if as_json:
+        print_json({"jobs": page.jobs, "next_cursor": following} | searched)
+        return
+    out = console()
+    if page.jobs:
+        out.print(_table(page.jobs, wide=out.width >= WIDTH), soft_wrap=False)
+    elif following is None:
+        console(error=True).print("No jobs match.")
+    if following is not None and page.looked_back_to is not None:
+        since = f"searched jobs back to {page.looked_back_to:%Y-%m-%d %H:%M} UTC"
+        console(error=True).print(f"{since}; search further: --cursor {following}")
+    elif following is not None:
+        hint(f"there are more: --cursor {following}")
 
 
-async def _page(session: Session, wanted: JobFilter, limit: int, after: UUID | None) -> FoundJobs:
-    """A job's place in the list never changes, so that its id is a cursor."""
+async def _page(session: Session, wanted: JobFilter, limit: int, cursor: UUID | None) -> FoundJobs:
     from stepladder.models.listing import Place
 
-    place = None if after is None else Place((await session.job(after)).created_at, after)
+    # a job's place in the list never changes, so its id is a cursor
+    place = None if cursor is None else Place((await session.job(cursor)).created_at, cursor)
     return await session.reads.page(wanted, limit, place)
 
 
-def _show(page: FoundJobs, *, as_json: bool) -> None:
-    from stepladder.cli.view import jobs_table
-
-    following = None if page.following is None else page.following.job_id
-    if as_json:
-        looked = {} if page.looked_back_to is None else {"looked_back_to": page.looked_back_to}
-        print_json({"jobs": page.jobs, "next_cursor": following} | looked)
-        return
-    told = console(error=True)
-    if page.jobs:
-        console().print(jobs_table(page.jobs), soft_wrap=False)
-    elif following is None:
-        told.print("no job is like that")
-    if following is not None and page.looked_back_to is not None:
-        told.print(
-            f"looked at jobs back to {page.looked_back_to:%Y-%m-%d %H:%M} UTC; look further: --cursor {following}"
+def _table(jobs: Sequence[Job], *, wide: bool) -> Table:
+    """One row for each job; a narrow table has no times and counts, so that ids stay whole."""
+    extra = ("created (UTC)", "turns") if wide else ()
+    table = make_table("id", "status", *extra, "workflow", "where", wide=("workflow", "where"), right=("turns",))
+    for job in jobs:
+        times = (f"{job.created_at:%y-%m-%d %H:%M}", str(job.turn_count)) if wide else ()
+        table.add_row(
+            str(job.id), coloured(job.status), *times, escape(f"{job.workflow} {job.version}"), escape(_where(job))
         )
-    elif following is not None:
-        told.print(f"there are more: --cursor {following}", style="dim")
+    return table
+
+
+def _where(job: Job) -> str:
+    """Why it failed, what it waits for, or the state that it is in."""
+    if job.failure is not None:
+        return job.failure
+    if job.waiting_for is not None:
+        return f"for {job.waiting_for}"
+    return "" if job.status.final else job.state or ""

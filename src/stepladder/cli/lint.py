@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stepladder.cli import budgets
-from stepladder.cli.output import WIDTH, Exit, console, escape, print_json, printable
+from stepladder.cli.options import App, AsJson
+from stepladder.cli.output import WIDTH, Exit, console, escape, hint, plural, print_json, printable
 from stepladder.lint.backends.engines import Backend, Engine, UnknownVersion, engine_of
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.finding import Severity
@@ -30,17 +31,17 @@ INDENT = "    "
 
 def lint(
     documents: Annotated[list[str], typer.Argument(metavar="DOC...", help="YAML or JSON file, or MODULE:NAME")],
-    backend: Annotated[Backend | None, typer.Option(help="what this grammar backend would refuse or ignore")] = None,
+    backend: Annotated[Backend | None, typer.Option(help="also what this grammar backend refuses or ignores")] = None,
     engine_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="of vLLM, or llama.cpp's build; else the newest known")
+        str | None, typer.Option(metavar="VERSION", help="of vLLM, or llama.cpp's build; default: the newest known")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="exit code 1 for warnings too")] = False,
-    hints: Annotated[bool, typer.Option("--all", help="hints too")] = False,
+    hints: Annotated[bool, typer.Option("--all", help="print hints too")] = False,
     engine_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="engine whose tokenizer counts what the answers take")
+        str | None, typer.Option(metavar="URL", help="engine whose tokenizer counts the answers")
     ] = None,
-    app: Annotated[str | None, typer.Option(help="Python module that registers tools and rules")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="findings as JSON")] = False,
+    app: App = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check workflow documents. Exit code 1 if one has errors."""
     from stepladder.lint.schemas import Audit
@@ -50,14 +51,14 @@ def lint(
     engine = _engine(backend, engine_version)
     audit = Audit(engine, hints)
     checked = {one: compile_document(one, load_kit(settings.app, one), audit) for one in dict.fromkeys(documents)}
-    tokens = budgets.estimated(settings, checked)
-    checked = budgets.with_findings(checked, tokens, hints=hints)
+    tokens = budgets.estimate_budgets(settings, checked)
+    checked = budgets.add_findings(checked, tokens, hints=hints)
     if as_json:
         print_json(_as_json(checked, engine) | {"budgets": tokens.as_json()})
     else:
         for document, compiled in checked.items():
-            _say(console(), document, compiled)
-        budgets.say_budgets(console(), tokens)
+            _print(console(), document, compiled)
+        budgets.print_budgets(console(), tokens)
     found = {finding.severity for compiled in checked.values() for finding in compiled.findings}
     failed = Severity.ERROR in found or (strict and Severity.WARNING in found)
     raise typer.Exit(Exit.FAILED if failed else Exit.DONE)
@@ -66,13 +67,12 @@ def lint(
 def _engine(backend: Backend | None, version: str | None) -> Engine | None:
     if backend is None and version is not None:
         words = ", ".join(Backend)
-        raise BadInputError("--engine-version says nothing without --backend", remedy=f"add --backend, one of {words}")
+        raise BadInputError("--engine-version needs --backend", remedy=f"add --backend, one of {words}")
     engine = None if backend is None else engine_of(backend, version)
     if isinstance(engine, UnknownVersion):
         raise BadInputError(f"--engine-version: {engine.reason}", remedy=engine.known)
     if engine is not None and not engine.measured:
-        note = f"nothing was measured of {engine.name}: it is taken to do what the newest known version does"
-        console(error=True).print(f"note: {escape(note)}", style="dim")
+        hint(f"note: {engine.name} was not measured; it is assumed to behave as the newest known version")
     return engine
 
 
@@ -94,14 +94,13 @@ def _as_json(checked: dict[str, Compiled], engine: Engine | None) -> dict[str, A
     }
 
 
-def mention(document: str, findings: Sequence[Finding]) -> None:
-    """One line for who asked for something else."""
+def print_warning_count(document: str, findings: Sequence[Finding]) -> None:
+    """One line, for commands that do something else with the document."""
     if findings:
-        count = f"{len(findings)} warning{'' if len(findings) == 1 else 's'} in {document}"
-        console(error=True).print(f"{escape(count)}: stepladder lint {escape(document)}", style="dim")
+        hint(f"{plural(len(findings), 'warning')} in {document}: stepladder lint {document}")
 
 
-def _say(out: Console, document: str, compiled: Compiled) -> None:
+def _print(out: Console, document: str, compiled: Compiled) -> None:
     if compiled.findings:
         out.print(f"[bold]{escape(document)}[/]")
     for finding in compiled.findings:
@@ -114,7 +113,7 @@ def _say(out: Console, document: str, compiled: Compiled) -> None:
 
 
 def _lines(finding: Finding) -> Iterator[str]:
-    """The severity first; then where it is, why, and what to write instead."""
+    """Severity and place, then why, and what to write instead."""
     place = "" if finding.line is None else f"line {finding.line}, column {finding.column}: "
     head = f"{finding.severity} {finding.code}, {place}".removesuffix(" ")
     where = finding.pointer or "/"
@@ -130,7 +129,6 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 def _counted(compiled: Compiled) -> str:
     counts = Counter(finding.severity for finding in compiled.findings)
-    words = {severity: f"{counts[severity]} {severity}{'' if counts[severity] == 1 else 's'}" for severity in Severity}
-    hints = f", {words[Severity.HINT]}" if counts[Severity.HINT] else ""
-    errors = words[Severity.ERROR] if counts[Severity.ERROR] else "no errors"
-    return f"{words[Severity.WARNING]}{hints}, {errors}"
+    hints = f", {plural(counts[Severity.HINT], 'hint')}" if counts[Severity.HINT] else ""
+    errors = plural(counts[Severity.ERROR], "error") if counts[Severity.ERROR] else "no errors"
+    return f"{plural(counts[Severity.WARNING], 'warning')}{hints}, {errors}"

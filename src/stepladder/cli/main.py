@@ -59,8 +59,8 @@ app.command("settle")(control.settle)
 app.command("cancel")(control.cancel)
 app.command("pause")(control.pause)
 app.command("unpause")(control.unpause)
-app.command("hold")(retention.hold)
-app.command("release")(retention.release)
+app.command("hold")(control.hold)
+app.command("release")(control.release)
 app.command("retain")(retention.retain)
 app.command("workflows")(versions.workflows)
 app.command("retire")(versions.retire)
@@ -81,7 +81,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="say which version this is, and exit")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and exit")
     ] = False,
 ) -> None:
     """Durable multi-turn agents on a self-hosted engine."""
@@ -89,7 +89,7 @@ def _options(
 
 
 def main() -> None:
-    """Entry point. Whatever a person can act on becomes a message and a code; a bug keeps its traceback."""
+    """Entry point. Expected errors become a message and an exit code; a bug keeps its traceback."""
     try:
         app()
     except StepladderError as error:

@@ -1,4 +1,4 @@
-"""``stepladder replay``: stored answers judged again, or new jobs that continue from earlier ones."""
+"""``stepladder replay``: judge stored answers again, or start new jobs from earlier ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli.arguments import parse_changes, parse_job_id, parse_json, parse_where, refusal
-from stepladder.cli.options import App, AsJson, Key, Where
-from stepladder.cli.output import console, escape, plural, print_json
+from stepladder.cli import bulk, revalidate
+from stepladder.cli.arguments import parse_changes, parse_json, parse_where, refusal
+from stepladder.cli.options import App, AsJson, Key, MaybeJob, Where
+from stepladder.cli.output import console, hint, plural, print_json
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.replay import Mode
 from stepladder.wiring.settings import load_settings
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.services.replays import Prepared, Wanted
-    from stepladder.wiring.settings import Settings
 
 MAX_TURN = 2**31 - 1
+MAX_MISFITS = 5
 
 
 def replay(
-    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="the job's id; or --where for many")] = None,
+    job_id: MaybeJob = None,
     mode: Annotated[Mode | None, typer.Option(help="judge again, continue, or continue with changes")] = None,
     from_turn: Annotated[
-        int | None, typer.Option(min=1, max=MAX_TURN, help="ask this turn again, and keep all before it")
+        int | None, typer.Option(min=1, max=MAX_TURN, help="ask this turn again; earlier ones are carried over")
     ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change the document, or version=N")
@@ -41,21 +42,23 @@ def replay(
     value: Annotated[str | None, typer.Option("--input", metavar="JSON|@FILE", help="fork: another input")] = None,
     key: Key = None,
     wait: Annotated[bool, typer.Option("--wait", help="follow the new job until it ends")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="of --where: only say what it would do and cost")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="of --where: do not ask for confirmation")] = False,
-    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="of --where: replays that run at once")] = 10,
-    follow: Annotated[str | None, typer.Option(metavar="ORDER", help="follow the progress of --where")] = None,
-    stop: Annotated[str | None, typer.Option(metavar="ORDER", help="start no more replays of it")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="of --where: no more jobs than this")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="with --where: print what it would do and cost")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="with --where: do not ask for confirmation")] = False,
+    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="with --where: replays at once")] = 10,
+    follow: Annotated[
+        str | None, typer.Option(metavar="ORDER", help="follow the replays of an earlier --where")
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option(metavar="ORDER", help="start no more replays of an earlier --where")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="with --where: at most this many jobs")] = None,
     app: App = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge stored answers again (revalidate), continue where a job failed (resume), or from any turn (fork).
 
-    Revalidate asks no engine and writes nothing; its exit code is 1 if a verdict changed.
+    Revalidate asks no engine and writes nothing; its exit code is 1 if a verdict has changed.
     """
-    from stepladder.cli import bulk
-    from stepladder.cli.revalidate import revalidate_many
     from stepladder.cli.session import in_session
     from stepladder.services.replays import Wanted
     from stepladder.wiring.app import kit_of
@@ -66,33 +69,42 @@ def replay(
         return
     if mode is None:
         raise BadInputError("--mode is missing", remedy="--mode revalidate, --mode resume or --mode fork")
-    if (job is None) == (not where):
+    if (job_id is None) == (not where):
         raise BadInputError("name one job, or many with --where", remedy="stepladder replay JOB, or --where KEY=VALUE")
     given = () if value is None else (parse_json(value, "--input"),)
     wanted = Wanted(mode, from_turn, parse_changes(changes or []), given)
     if mode is Mode.REVALIDATE:
-        _only_judges(wanted, document, wait=wait)
-        jobs = parse_job_id(job) if job is not None else parse_where(where or [])
-        revalidate_many(settings, jobs, wanted.changes, document, limit, as_json=as_json)
+        _check_revalidate(wanted, document, wait=wait)
+        jobs = job_id or parse_where(where or [])
+        revalidate.revalidate(settings, jobs, wanted.changes, document, limit, as_json=as_json)
         return
     if document is not None:
-        raise BadInputError("--with judges stored answers", remedy="publish DOC, and fork with --set version=N")
-    if job is None:
+        raise BadInputError("--with needs --mode revalidate", remedy="publish DOC, and fork with --set version=N")
+    if job_id is None:
         flags = {"dry_run": dry_run, "yes": yes, "wait": wait, "as_json": as_json}
         bulk.replay_many(settings, parse_where(where or []), wanted, concurrency, key, **flags)
         return
     if dry_run:
-        raise BadInputError("--dry-run is for --where", remedy="one job: leave it out, or cancel the new job")
-    job_id = parse_job_id(job)
-    kit = kit_of(settings)
-    new, prepared = in_session(settings, lambda session: _start(session, kit, job_id, wanted, key))
-    _say(settings, job_id, new, prepared, wait=wait, as_json=as_json)
+        raise BadInputError("--dry-run needs --where", remedy="for one job leave it out, or cancel the new job")
+    old, kit = job_id, kit_of(settings)
+    new, prepared = in_session(settings, lambda session: _start(session, kit, old, wanted, key))
+    if not as_json or wait:
+        _print_start(old, prepared)
+    if wait:
+        from stepladder.cli.watch import wait_for_end
+
+        wait_for_end(settings, new.id, as_json=as_json)
+    if as_json:
+        print_json(new)
+        return
+    console().print(str(new.id))
+    hint(f"watch it: stepladder watch {new.id}")
 
 
-def _only_judges(wanted: Wanted, document: str | None, *, wait: bool) -> None:
+def _check_revalidate(wanted: Wanted, document: str | None, *, wait: bool) -> None:
     if wanted.from_turn is not None or wanted.input or wait:
         flag = "--from-turn" if wanted.from_turn is not None else "--input" if wanted.input else "--wait"
-        raise BadInputError(f"revalidate judges every answer as it was given: no {flag}", remedy="leave it out")
+        raise BadInputError(f"{flag} has no meaning with --mode revalidate", remedy="leave it out")
     if document is not None and wanted.changes:
         raise BadInputError("--with and --set exclude each other", remedy="write the changes into the document")
 
@@ -100,7 +112,7 @@ def _only_judges(wanted: Wanted, document: str | None, *, wait: bool) -> None:
 async def _start(
     session: Session, kit: Kit, job_id: UUID, wanted: Wanted, key: str | None
 ) -> tuple[Job, Prepared | None]:
-    """The new job, or the one that an earlier request under the key wrote."""
+    """The new job; without ``Prepared``, an earlier request under the same key wrote it."""
     from stepladder.models.records import KeyTaken
     from stepladder.schemas.actor import LOCAL
     from stepladder.workflows.replay import Refused
@@ -117,31 +129,16 @@ async def _start(
     return await session.job(found.job_id), found.prepared
 
 
-def _say(settings: Settings, old: UUID, new: Job, prepared: Prepared | None, *, wait: bool, as_json: bool) -> None:
-    if not as_json or wait:
-        for line in _told(old, prepared):
-            console(error=True).print(escape(line), style="dim")
-    if wait:
-        from stepladder.cli.watch import see_to_the_end
-
-        see_to_the_end(settings, new.id, as_json=as_json)
-    if as_json:
-        print_json(new)
-        return
-    console().print(str(new.id))
-    console(error=True).print(f"watch it: stepladder watch {new.id}", style="dim")
-
-
-def _told(old: UUID, prepared: Prepared | None) -> list[str]:
+def _print_start(old: UUID, prepared: Prepared | None) -> None:
     """What the new job starts with."""
     if prepared is None:
-        return ["this key was used before: the same job"]
+        hint("this key was used before: the same job")
+        return
     job = prepared.new.job
     if job.state is None:
-        return [f"starts anew with the input of job {old}"]
-    taken = f"{plural(job.turn_count, 'turn')} and {plural(len(job.visits) - job.turn_count, 'other visit')}"
-    lines = [f"continues in state {job.state}, at turn {prepared.from_turn}; {taken} carried over from job {old}"]
-    return lines + [
-        f"carried turn {turn} breaks its schema now: {one.pointer or '/'} {one.reason}"
-        for turn, one in prepared.misfits[:5]
-    ]
+        hint(f"starts anew with the input of job {old}")
+        return
+    turns, others = plural(job.turn_count, "turn"), plural(len(job.visits) - job.turn_count, "other visit")
+    hint(f"continues in state {job.state} at turn {prepared.from_turn}; carried over {turns} and {others} of job {old}")
+    for turn, violation in prepared.misfits[:MAX_MISFITS]:
+        hint(f"the carried output of turn {turn} breaks its schema now: {violation.pointer or '/'} {violation.reason}")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PRINCIPAL = "local"
-
 
 @dataclass(frozen=True, slots=True)
 class Session:

@@ -1,16 +1,15 @@
-"""``stepladder show``: one job as it stands in the database."""
+"""``stepladder show``: one job as it is stored in the database."""
 
 from __future__ import annotations
 
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepladder.cli.arguments import parse_job_id
-from stepladder.cli.onward import Line, print_onward
+from stepladder.cli.options import AsJson, JobId
 from stepladder.cli.output import console, print_json, printable
 from stepladder.schemas.errors import BadInputError
 from stepladder.wiring.settings import load_settings
@@ -19,115 +18,102 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.session import Session
-    from stepladder.schemas.history import Attempt, Event, Timeline, Turn
+    from stepladder.schemas.history import Event, Timeline, Turn
     from stepladder.schemas.responses import Job
-
-ATTEMPT_WANTS_TURN = "--attempt counts the attempts of one turn"
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     job: Job
-    turns: list[Turn]
+    turns: tuple[Turn, ...]
     timeline: Timeline
     events: tuple[Event, ...]
-    line: Line
+    replays: tuple[Job, ...]
 
 
 def show(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="the job's id")],
+    job_id: JobId,
     turn: Annotated[int | None, typer.Option(help="only this turn")] = None,
-    attempt: Annotated[int | None, typer.Option(help="of that turn only this attempt")] = None,
-    raw: Annotated[bool, typer.Option(help="the exact text of every answer as well")] = False,
+    attempt: Annotated[int | None, typer.Option(help="only this attempt of --turn")] = None,
+    raw: Annotated[bool, typer.Option(help="also the exact text of every answer")] = False,
     request: Annotated[
-        bool, typer.Option("--request", help="the request as it was sent, byte for byte, and nothing else")
+        bool, typer.Option("--request", help="only the request as it was sent, byte for byte; default: the last one")
     ] = False,
-    events: Annotated[bool, typer.Option("--events", help="the whole history as well")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+    events: Annotated[bool, typer.Option("--events", help="also the whole history")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a job: its turns, their attempts, and what was wrong with each answer."""
-    from stepladder.cli import view
+    from stepladder.cli.history import print_events, print_lineage, print_timeline, print_times
     from stepladder.cli.session import in_session
-    from stepladder.cli.timeline import print_events, print_timeline, print_times
+    from stepladder.cli.view import print_job, print_next_step
 
-    job_id = parse_job_id(job)
     if attempt is not None and turn is None:
-        raise BadInputError(ATTEMPT_WANTS_TURN, remedy="write --turn N --attempt M")
+        raise BadInputError("--attempt needs --turn", remedy="write --turn N --attempt M")
     if request:
         _write(in_session(load_settings(), lambda session: _request(session, job_id, turn, attempt)))
         return
-    found = in_session(load_settings(), lambda session: _found(session, job_id, turn, attempt, events=events))
+    found = in_session(load_settings(), lambda session: _found(session, job_id, turn, attempt))
     if as_json:
-        print_json(_as_json(found, events=events))
+        history = {"events": found.events} if events else {}
+        print_json({**dict(found.job), "turns": found.turns, "visits": found.timeline, **history})
         return
     out = console()
-    view.print_job(out, found.job, found.turns, found.line, raw=raw)
+    print_job(out, found.job, found.turns, raw=raw)
+    print_lineage(out, found.job, found.events[0] if found.events else None, found.replays)
     if turn is None:
         print_timeline(out, found.timeline)
         print_times(out, found.job.created_at, found.job.finished_at)
     if events:
         print_events(out, found.events)
-    print_onward(out, found.job)
+    print_next_step(out, found.job)
 
 
-def _as_json(found: _Found, *, events: bool) -> dict[str, Any]:
-    from stepladder.cli import view
-
-    document = view.as_json(found.job, found.turns) | {"visits": found.timeline}
-    return document | ({"events": found.events} if events else {})
-
-
-async def _found(session: Session, job_id: UUID, turn: int | None, attempt: int | None, *, events: bool) -> _Found:
+async def _found(session: Session, job_id: UUID, turn: int | None, attempt: int | None) -> _Found:
     job = await session.job(job_id)
-    turns = _turns(await session.reads.turns(job_id), job, turn, attempt)
-    history = await session.reads.events(job_id) if events else ()
-    return _Found(job, turns, await session.reads.timeline(job_id), history, await _line(session, job))
+    return _Found(
+        job,
+        await _turns(session, job, turn, attempt),
+        await session.reads.timeline(job_id),
+        await session.reads.events(job_id),
+        await session.reads.overviews(job.replays),
+    )
 
 
-async def _line(session: Session, job: Job) -> Line:
-    first = await session.reads.events(job.id, 0, 1) if job.replay_of is not None else ()
-    made = first[0].data if first and first[0].ordinal == 1 else {}
-    return Line(made, await session.reads.overviews(job.replays))
-
-
-def _turns(turns: tuple[Turn, ...], job: Job, turn: int | None, attempt: int | None) -> list[Turn]:
+async def _turns(session: Session, job: Job, turn: int | None, attempt: int | None) -> tuple[Turn, ...]:
+    """Raises ``BadInputError`` if the job has no such turn or attempt."""
+    turns = await session.reads.turns(job.id)
     if turn is None:
-        return list(turns)
-    found = [one for one in turns if one.ordinal == turn]
-    if not found:
+        return turns
+    found = next((one for one in turns if one.ordinal == turn), None)
+    if found is None:
         raise BadInputError(f"job {job.id} has no turn {turn}", remedy=f"it has {job.turn_count}")
     if attempt is None:
-        return found
-    attempts = tuple(one for one in found[0].attempts if one.ordinal == attempt)
+        return (found,)
+    attempts = tuple(one for one in found.attempts if one.ordinal == attempt)
     if not attempts:
-        remedy = f"it has {len(found[0].attempts)}"
+        remedy = f"it has {len(found.attempts)}"
         raise BadInputError(f"turn {turn} of job {job.id} has no attempt {attempt}", remedy=remedy)
-    return [found[0].model_copy(update={"attempts": attempts})]
+    return (found.model_copy(update={"attempts": attempts}),)
 
 
 async def _request(session: Session, job_id: UUID, turn: int | None, attempt: int | None) -> bytes:
-    """Of the last attempt, where none is named."""
     from stepladder.engine.wire import encode
 
-    overview = await session.job(job_id)
+    job = await session.job(job_id)
     if turn is None:
-        raise BadInputError("--request is of one turn", remedy=f"write --turn N; the job has {overview.turn_count}")
-    [one] = _turns(await session.reads.turns(job_id), overview, turn, attempt)
-    sent = await session.reads.request(_last(one).id)
+        raise BadInputError("--request needs --turn", remedy=f"write --turn N; the job has {job.turn_count}")
+    [found] = await _turns(session, job, turn, attempt)
+    if not found.attempts:
+        remedy = "it was carried over from another job: see replay_of" if found.carried else "try again in a moment"
+        raise BadInputError(f"turn {turn} has no attempts", remedy=remedy)
+    sent = await session.reads.request(found.attempts[-1].id)
     if sent is None:
-        raise LookupError(f"an attempt of job {job_id} is there and is not")
+        raise LookupError(f"an attempt of job {job_id} has no request")
     return encode(sent.body)
 
 
-def _last(turn: Turn) -> Attempt:
-    if not turn.attempts:
-        remedy = "it was taken over from another job: see replay_of" if turn.carried else "look again in a moment"
-        raise BadInputError(f"turn {turn.ordinal} was never asked here", remedy=remedy)
-    return turn.attempts[-1]
-
-
 def _write(body: bytes) -> None:
-    """To a file or a program the bytes themselves; to a person the same JSON, which cannot steer the terminal."""
+    """The exact bytes to a file or program; to a terminal formatted JSON without control characters."""
     if sys.stdout.isatty():
         console().print(printable(json.dumps(json.loads(body), ensure_ascii=False, indent=2)), markup=False)
         return

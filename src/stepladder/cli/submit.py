@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stepladder.cli.arguments import parse_json, parse_pairs
-from stepladder.cli.lint import mention
-from stepladder.cli.output import console, escape, print_json
+from stepladder.cli.lint import print_warning_count
+from stepladder.cli.options import App, AsJson, Input, Key
+from stepladder.cli.output import console, escape, hint, print_json
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.errors import BadInputError
+from stepladder.schemas.submission import LONGEST_DEADLINE_S
 from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
@@ -25,16 +26,13 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import Machine
 
 SUFFIXES = (".yaml", ".yml", ".json")
-MOST_WARNINGS = 3  # in full; `lint` has them all
-LONGEST_DEADLINE_S = 10 * 365 * 86400.0
-
-App = Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")]
+MAX_WARNINGS = 3  # printed in full
 
 
 def publish(
     document: Annotated[str, typer.Argument(metavar="DOC", help="YAML or JSON file, or MODULE:NAME")],
     app: App = None,
-    as_json: Annotated[bool, typer.Option("--json", help="as one JSON document")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Publish a workflow under its name and version, so that jobs of it can be submitted by name."""
     from stepladder.cli.session import in_session
@@ -48,32 +46,31 @@ def publish(
         warnings = (*warnings, *nobody_else(machine.document))
     published = in_session(settings, lambda session: write(session.store, machine))
     if as_json:
-        found = [asdict(warning) for warning in warnings]
-        print_json({"name": machine.name, "version": machine.version, "status": published, "warnings": found})
+        print_json({"name": machine.name, "version": machine.version, "status": published, "warnings": warnings})
         return
-    for warning in warnings[:MOST_WARNINGS]:
+    for warning in warnings[:MAX_WARNINGS]:
         console(error=True).print(f"[yellow]{warning.severity}[/] {escape(str(warning))}")
-    if len(warnings) > MOST_WARNINGS:
-        mention(document, warnings)
+    if len(warnings) > MAX_WARNINGS:
+        print_warning_count(document, warnings)
     again = "" if published.value == "published" else " already"
     console().print(f"{machine.name} {machine.version} is published{again}")
-    console(error=True).print(f"submit a job of it: stepladder submit {machine.name} --input JSON", style="dim")
+    hint(f"submit a job of it: stepladder submit {machine.name} --input JSON")
 
 
 def submit(
     workflow: Annotated[str, typer.Argument(metavar="NAME|DOC", help="a published workflow, or a document")],
-    value: Annotated[str, typer.Option("--input", metavar="JSON|@FILE", help="the job's input")] = "{}",
-    version: Annotated[int | None, typer.Option(min=1, help="else the highest that is not retired")] = None,
-    key: Annotated[str | None, typer.Option("--idempotency-key", help="the same key again gives the same job")] = None,
+    value: Input = "{}",
+    version: Annotated[int | None, typer.Option(min=1, help="default: the highest that is not retired")] = None,
+    key: Key = None,
     wait: Annotated[bool, typer.Option("--wait", help="follow the job until it ends")] = False,
-    priority: Annotated[int | None, typer.Option(min=-1000, max=1000, help="a higher one is done first")] = None,
-    metadata: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="words to find the job by")] = None,
+    priority: Annotated[int | None, typer.Option(min=-1000, max=1000, help="a higher one runs first")] = None,
+    metadata: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="to find the job by")] = None,
     deadline_s: Annotated[float | None, typer.Option(min=0, max=LONGEST_DEADLINE_S, help="seconds")] = None,
-    token_budget: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="of all attempts")] = None,
+    token_budget: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="tokens of all attempts")] = None,
     app: App = None,
-    as_json: Annotated[bool, typer.Option("--json", help="the job as one JSON document")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Submit a job, which a worker takes. A document is published first.
+    """Submit a job for the workers. A document is published first.
 
     With --wait the exit code is 1 if the job fails or is cancelled.
     """
@@ -84,33 +81,32 @@ def submit(
     document = workflow if _is_document(workflow) else None
     kit = kit_of(settings, document)
     machine, warnings = (None, ()) if document is None else load_machine(document, kit)
-    mention(workflow, warnings)
+    print_warning_count(workflow, warnings)
     if machine is not None and version not in (None, machine.version):
-        raise BadInputError(f"{workflow} is version {machine.version}, and not {version}", remedy="leave out --version")
+        raise BadInputError(f"{workflow} is version {machine.version}, not {version}", remedy="leave out --version")
     given = {
-        "workflow": workflow if machine is None else machine.name,
         "version": version if machine is None else machine.version,
-        "input": parse_json(value, "--input"),
         "priority": priority,
         "deadline_s": deadline_s,
         "token_budget": token_budget,
         "metadata": parse_pairs(metadata, "--metadata") if metadata else None,
     }
-    wanted = _request({name: one for name, one in given.items() if one is not None or name == "input"})
+    named = {"workflow": workflow if machine is None else machine.name, "input": parse_json(value, "--input")}
+    wanted = _request(named | {name: one for name, one in given.items() if one is not None})
     job = in_session(settings, lambda session: _submit(session, kit, machine, wanted, key))
     if wait:
-        from stepladder.cli.watch import see_to_the_end
+        from stepladder.cli.watch import wait_for_end
 
-        see_to_the_end(settings, job.id, as_json=as_json)
+        wait_for_end(settings, job.id, as_json=as_json)
     if as_json:
         print_json(job)
         return
     console().print(str(job.id))
-    console(error=True).print(f"watch it: stepladder watch {job.id}", style="dim")
+    hint(f"watch it: stepladder watch {job.id}")
 
 
 def _is_document(word: str) -> bool:
-    """A published name is never a file's: it has neither dot nor slash nor colon."""
+    """A workflow's name contains no dot, slash or colon."""
     return word.endswith(SUFFIXES) or ":" in word or "/" in word or Path(word).is_file()
 
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import structlog
 import typer
 
-from stepladder.cli.options import App, LogLevel, Model
+from stepladder.cli.options import App, Host, LogLevel, Model, Port
 from stepladder.cli.output import console, escape, print_json
 from stepladder.schemas.errors import BadInputError, UnreachableError
 from stepladder.wiring.settings import PREFIX, load_settings
@@ -47,8 +47,8 @@ REPORT_EVERY_S = 10.0
 
 def up(
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="data folder; default: STEPLADDER_HOME")] = None,
-    host: Annotated[str | None, typer.Option(help="address of the API; needs keys unless it is loopback")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="of the API; default 8700")] = None,
+    host: Host = None,
+    port: Port = None,
     app: App = None,
     model: Model = None,
     log_level: LogLevel = None,

@@ -1,130 +1,118 @@
-"""A job as people and programs see it: the same facts as a table and as JSON."""
+"""A job for people: what it is, what it waits for, its turns, and what to do next."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, assert_never
 
-from rich.table import Table
-
-from stepladder.cli.onward import print_line_of_replays
-from stepladder.cli.output import escape, printable, shorten
+from stepladder.cli.output import coloured, escape, make_table, plural, printable, short_json, shorten
+from stepladder.schemas.job import Failure, JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
-    from stepladder.cli.onward import Line
     from stepladder.schemas.degraded import Degraded
     from stepladder.schemas.history import Attempt, Turn
     from stepladder.schemas.responses import ChildJob, Job, OpenSettlement, OpenWait
 
-SHOWN_LOSSES = 10
-COLOURS = {"succeeded": "green", "valid": "green", "failed": "red", "cancelled": "red"}
+MAX_LOSSES = 10
+MAX_ANSWER = 200  # characters; the table shows what fits
+RUNGS = {"passed": "[green]+[/]", "failed": "[red]x[/]", "not_reached": "."}
 
 
-def coloured(word: object) -> str:
-    text = "-" if word is None else str(word)
-    return f"[{COLOURS.get(text, 'yellow')}]{escape(text)}[/]"
+def print_job(out: Console, job: Job, turns: Sequence[Turn], *, raw: bool = False) -> None:
+    """The job's state, a row for every attempt, what was wrong with each answer, and the result."""
+    print_state(out, job)
+    if any(turn.carried or turn.attempts for turn in turns):
+        out.print(_turns_table(turns), soft_wrap=False)
+    for turn in turns:
+        for attempt in turn.attempts:
+            place = f"turn {turn.ordinal}.{attempt.ordinal}"
+            for error in attempt.errors:
+                outcome = f"{attempt.outcome} by {error.source}" if error.source else attempt.outcome
+                out.print("  " + escape(f"{place} {outcome}: {error.pointer or '/'} {error.reason}"))
+            if raw and attempt.content is not None:
+                out.print(f"  {place} answered:")
+                out.print(printable(attempt.content), markup=False)
+    for turn in turns:
+        if turn.degraded is not None:
+            _print_degraded(out, f"turn {turn.ordinal} {turn.state}", turn.degraded)
+    _print_result(out, job)
+    cost = "" if not job.cost else f", {job.cost:.6g} {escape(job.currency or '')}".rstrip()
+    counts = f"{plural(job.turn_count, 'turn')}, {plural(job.attempts, 'attempt')}, {plural(job.tokens, 'token')}"
+    out.print(f"{counts}{cost}")
 
 
-def print_job(
-    out: Console,
-    job: Job,
-    turns: Sequence[Turn],
-    line: Line | None = None,
-    *,
-    raw: bool = False,
-) -> None:
-    """The job in short, then a line for every attempt with what was wrong, then the result."""
+def print_state(out: Console, job: Job) -> None:
+    """What the job is, why it failed or what it waits for, and the jobs that it called."""
     out.print(f"job {job.id}  {job.workflow} {job.version}  {coloured(job.status)}")
     if job.failure is not None:
         out.print(f"  {job.failure}: {escape(job.failure_detail or '')}")
     if job.workflow_paused:
-        out.print(f"  its workflow is paused; let it go on: stepladder unpause --workflow {job.workflow}")
+        out.print(f"  its workflow is paused; continue with: stepladder unpause --workflow {job.workflow}")
     if job.waiting_for is not None:
         out.print(f"  waits for {escape(job.waiting_for)} in state {job.state}")
     if job.cancel_requested and not job.status.final:
-        out.print("  is asked to end")
+        out.print("  cancellation requested")
     print_retention(out, job)
-    if line is not None:
-        print_line_of_replays(out, job, line)
     if job.settlement is not None:
         print_settlement(out, job, job.settlement)
     if job.wait is not None:
-        print_wait(out, job, job.wait)
+        _print_wait(out, job, job.wait)
     if job.parent is not None:
         out.print(f"  called by job {job.parent}")
-    print_children(out, job.children)
-    table = turns_table(turns)
-    if table.row_count:
-        out.print(table, soft_wrap=False)
-    for turn in turns:
-        for attempt in turn.attempts:
-            print_rejection(out, turn, attempt)
-            if raw and attempt.content is not None:
-                out.print(f"  turn {turn.ordinal}.{attempt.ordinal} answered:")
-                out.print(printable(attempt.content), markup=False)
-    for turn in turns:
-        if turn.degraded is not None:
-            print_degraded(out, f"turn {turn.ordinal} {turn.state}", turn.degraded)
-    if job.result is not None:
-        out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
-    cost = "" if not job.cost else f", {job.cost:.6g} {escape(job.currency or '')}".rstrip()
-    out.print(f"{job.turn_count} turns, {job.attempts} attempts, {job.tokens} tokens{cost}")
-
-
-def print_retention(out: Console, job: Job) -> None:
-    """What went with age, and whether anything may."""
-    for what, gone in (("raw answers", job.raw_gone_at), ("history", job.events_gone_at)):
-        if gone is not None:
-            out.print(f"  its {what} went by retention at {gone:%Y-%m-%d %H:%M} UTC")
-    if job.hold_at is not None:
-        out.print(f"  is held by {escape(job.hold_by or '')}: nothing of it goes with age")
-
-
-def print_children(out: Console, children: Sequence[ChildJob]) -> None:
-    """The jobs that a job called, a line each, and the tokens that they took beside its own."""
-    for child in children:
-        why = child.failure or (f"for {child.waiting_for}" if child.waiting_for else "")
-        called = f"{child.index}. {child.workflow} {child.version}"
-        out.print(f"  called {escape(called)}  job {child.id}  {coloured(child.status)} {escape(why)}".rstrip())
-    if children:
-        out.print(f"  {sum(child.tokens for child in children)} tokens of jobs that it called")
+    _print_children(out, job.children)
 
 
 def print_end(out: Console, job: Job) -> None:
     """How a job ended, without its turns."""
     failure = "" if job.failure is None else f": {job.failure}, {escape(shorten(job.failure_detail or ''))}"
     out.print(f"job {job.id} {coloured(job.status)}{failure}")
-    for state, kept in (job.degraded or {}).items():
-        print_degraded(out, f"state {state}", kept)
-    if job.result is not None:
-        out.print("result " + escape(json.dumps(job.result, ensure_ascii=False)))
+    for state, degraded in (job.degraded or {}).items():
+        _print_degraded(out, f"state {state}", degraded)
+    _print_result(out, job)
 
 
-def print_degraded(out: Console, where: str, kept: Degraded) -> None:
-    """What was kept of a turn that was given up, and all that is lost of it."""
-    flag = f"[yellow]degraded[/]: kept from attempt {kept.attempt} after {kept.outcome}; it is no output"
-    out.print(f"  {escape(where)} {flag}")
-    for loss in kept.lost[:SHOWN_LOSSES]:
-        out.print(f"    lost: {escape(loss.pointer or '/')} {escape(loss.reason)}")
-    if len(kept.lost) > SHOWN_LOSSES:
-        out.print(f"    lost: {len(kept.lost) - SHOWN_LOSSES} more, which --json lists")
-    out.print("    kept: " + escape(json.dumps(kept.value, ensure_ascii=False)))
+def print_retention(out: Console, job: Job) -> None:
+    """What retention removed, and whether the job is exempt from it."""
+    for what, removed_at in (("raw answers", job.raw_gone_at), ("history", job.events_gone_at)):
+        if removed_at is not None:
+            out.print(f"  {what} removed by retention at {removed_at:%Y-%m-%d %H:%M} UTC")
+    if job.hold_at is not None:
+        out.print(f"  held by {escape(job.hold_by or '')}: exempt from retention")
 
 
-def print_wait(out: Console, job: Job, wait: OpenWait) -> None:
-    """What somebody has to decide about, and the command by which it is decided."""
+def print_settlement(out: Console, job: Job, call: OpenSettlement) -> None:
+    """The call that may have taken effect, and the commands that settle it."""
+    if job.cancel_requested:
+        out.print("  it is cancelled once this call is settled")
+    out.print(f"  tool {escape(call.tool)} started at {call.opened_at:%Y-%m-%d %H:%M:%S} UTC and may have taken effect")
+    if call.reason is not None:
+        out.print(f"  reason: {escape(call.reason.message)} ({escape(call.reason.kind)})")
+    out.print(f"  arguments {_json(call.arguments)}")
+    out.print(f"  idempotency key {escape(call.key)}")
+    if call.said is not None:
+        effect = "took effect" if call.said.done else "did not take effect"
+        out.print(f"  {escape(call.said.by)} settled it: it {effect}; a worker continues the job")
+        return
+    out.print("  find out whether it took effect, then run one of")
+    out.print(f"  stepladder settle {job.id} --done 'ITS RESULT AS JSON'")
+    out.print(f"  stepladder settle {job.id} --not-done")
+
+
+def _print_wait(out: Console, job: Job, wait: OpenWait) -> None:
+    """What has to be decided, and the command that decides it."""
     if wait.show is not None:
-        out.print(f"  shows {escape(json.dumps(wait.show, ensure_ascii=False))}")
+        out.print(f"  shows {_json(wait.show)}")
     for state, call in wait.frozen.items():
-        out.print(f"  would run in state {escape(state)}: {escape(json.dumps(call, ensure_ascii=False))}")
+        out.print(f"  would run in state {escape(state)}: {_json(call)}")
     if wait.until is not None:
         out.print(f"  until {wait.until:%Y-%m-%d %H:%M:%S} UTC")
     if wait.by == "other":
-        out.print(f"  to be sent by somebody other than {escape(job.principal)}, whose job it is")
+        out.print(f"  must be sent by someone other than {escape(job.principal)}, who submitted the job")
     if wait.scopes:
         out.print(f"  its sender needs {escape(', '.join(wait.scopes))}")
     payload = json.dumps({"action": "...", "wait_id": str(wait.wait_id)} if wait.frozen else {"action": "..."})
@@ -132,102 +120,97 @@ def print_wait(out: Console, job: Job, wait: OpenWait) -> None:
     out.print(f"  stepladder signal {job.id} {escape(wait.signal)} --data '{escape(payload)}'")
 
 
-def print_settlement(out: Console, job: Job, call: OpenSettlement) -> None:
-    """Of which call nobody knows whether it took effect, and the commands by which that is said."""
-    said = call.said
-    if job.cancel_requested:
-        out.print("  it ends once it is settled, as somebody asked for its end")
-    since = f"{call.opened_at:%Y-%m-%d %H:%M:%S} UTC"
-    out.print(f"  tool {escape(call.tool)} was begun at {since}, and may have taken effect")
-    if call.reason is not None:
-        out.print(f"  why nobody knows: {escape(call.reason.message)} ({escape(call.reason.kind)})")
-    out.print(f"  arguments {escape(json.dumps(call.arguments, ensure_ascii=False))}")
-    out.print(f"  idempotency key {escape(call.key)}")
-    if said is not None:
-        out.print(f"  {escape(said.by)} says that it {'did' if said.done else 'did not'}; a worker has yet to go on")
-        return
-    out.print("  find out whether it did, and say so with one of")
-    out.print(f"  stepladder settle {job.id} --done 'ITS RESULT AS JSON'")
-    out.print(f"  stepladder settle {job.id} --not-done")
+def _print_children(out: Console, children: Sequence[ChildJob]) -> None:
+    for child in children:
+        why = child.failure or (f"for {child.waiting_for}" if child.waiting_for else "")
+        called = f"{child.index}. {child.workflow} {child.version}"
+        out.print(f"  called {escape(called)}  job {child.id}  {coloured(child.status)} {escape(why)}".rstrip())
+    if children:
+        out.print(f"  {plural(sum(child.tokens for child in children), 'token')} used by the jobs that it called")
 
 
-def turns_table(turns: Sequence[Turn]) -> Table:
-    """One row an attempt, or a turn that was taken over, within a hundred columns."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for name in ("turn", "state", "try", "outcome", "cause", "T P S R", "tokens", "ms"):
-        right = name in ("turn", "try", "tokens", "ms")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    table.add_column("answer", ratio=1, no_wrap=True, overflow="ellipsis")  # the one that gives way
+def _print_degraded(out: Console, where: str, degraded: Degraded) -> None:
+    flag = f"[yellow]degraded[/]: kept from attempt {degraded.attempt} after {degraded.outcome}; it is not an output"
+    out.print(f"  {escape(where)} {flag}")
+    for loss in degraded.lost[:MAX_LOSSES]:
+        out.print(f"    lost: {escape(loss.pointer or '/')} {escape(loss.reason)}")
+    if len(degraded.lost) > MAX_LOSSES:
+        out.print(f"    lost: {len(degraded.lost) - MAX_LOSSES} more, listed by --json")
+    out.print(f"    kept: {_json(degraded.value)}")
+
+
+def _print_result(out: Console, job: Job) -> None:
+    if job.result is not None:
+        out.print(f"result {_json(job.result)}")
+
+
+def _json(value: object) -> str:
+    return escape(json.dumps(value, ensure_ascii=False, default=dict))
+
+
+def _turns_table(turns: Sequence[Turn]) -> Table:
+    """One row for each attempt, or for a turn that was carried over. T P S R are the rungs."""
+    table = make_table(
+        "turn", "state", "try", "outcome", "cause", "T P S R", "tokens", "ms", "answer",
+        wide=("answer",), right=("turn", "try", "tokens", "ms"),
+    )  # fmt: skip
     for turn in turns:
+        ordinal, state = str(turn.ordinal), escape(turn.state)
         if turn.carried:
-            output = escape(shorten(json.dumps(turn.output, ensure_ascii=False), 200))
-            table.add_row(str(turn.ordinal), escape(turn.state), "", "[dim]carried[/]", "", "", "", "", output)
+            output = short_json(turn.output, MAX_ANSWER)
+            table.add_row(ordinal, state, "", "[dim]carried[/]", "", "", "", "", output)
         for attempt in turn.attempts:
             first = attempt.ordinal == 1
             table.add_row(
-                str(turn.ordinal) if first else "",
-                escape(turn.state) if first else "",
+                ordinal if first else "",
+                state if first else "",
                 str(attempt.ordinal),
                 coloured(attempt.outcome or "in flight"),
                 escape(attempt.cause or ""),
-                rungs(attempt),
+                _rungs(attempt),
                 "" if attempt.usage is None else str(attempt.usage.total),
                 "" if attempt.duration_ms is None else f"{attempt.duration_ms:.0f}",
-                escape(answer(attempt)),
+                escape(shorten(" ".join((attempt.content or "").split()), MAX_ANSWER)),
             )
     return table
 
 
-def print_rejection(out: Console, turn: Turn, attempt: Attempt) -> None:
-    for error in attempt.errors:
-        where = f"turn {turn.ordinal}.{attempt.ordinal} {attempt.outcome}"
-        source = f" by {error.source}" if error.source else ""
-        text = f"{where}{source}: {error.pointer or '/'} {error.reason}"
-        out.print(f"  {escape(text)}")
+def _rungs(attempt: Attempt) -> str:
+    rungs = attempt.rungs
+    states = () if rungs is None else (rungs.termination, rungs.parse, rungs.schema, rungs.semantic)
+    return " ".join(RUNGS[state.value] for state in states)
 
 
-def rungs(attempt: Attempt) -> str:
-    """The four rungs as one mark each: passed, failed, not reached."""
-    if attempt.rungs is None:
-        return ""
-    marks = {"passed": "[green]+[/]", "failed": "[red]x[/]", "not_reached": "."}
-    states = (attempt.rungs.termination, attempt.rungs.parse, attempt.rungs.schema, attempt.rungs.semantic)
-    return " ".join(marks[state.value] for state in states)
+def print_next_step(out: Console, job: Job) -> None:
+    """How to continue a job that failed or was cancelled. The command stays on one line, to be copied."""
+    found = next_step(job)
+    if found is not None:
+        why, command = found
+        out.print(f"  {why}:")
+        out.print(f"  {command}")
 
 
-def answer(attempt: Attempt) -> str:
-    text = "" if attempt.content is None else " ".join(attempt.content.split())
-    return shorten(text, 200)
-
-
-def jobs_table(jobs: Sequence[Job]) -> Table:
-    """One row a job, within a hundred columns."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for name in ("id", "created (UTC)", "status", "turns"):
-        table.add_column(name, justify="right" if name == "turns" else "left", no_wrap=True)
-    table.add_column("workflow", ratio=1, no_wrap=True, overflow="ellipsis")  # the two that give way
-    table.add_column("where", ratio=1, no_wrap=True, overflow="ellipsis")
-    for job in jobs:
-        table.add_row(
-            str(job.id),
-            f"{job.created_at:%y-%m-%d %H:%M}",
-            coloured(job.status),
-            str(job.turn_count),
-            escape(f"{job.workflow} {job.version}"),
-            escape(_where(job)),
-        )
-    return table
-
-
-def _where(job: Job) -> str:
-    """Why it failed, what it waits for, or the state that it is in."""
-    if job.failure is not None:
-        return job.failure
-    if job.waiting_for is not None:
-        return f"for {job.waiting_for}"
-    return "" if job.status.final else job.state or ""
-
-
-def as_json(job: Job, turns: Sequence[Turn]) -> dict[str, Any]:
-    """The same as one JSON document, in the words of the HTTP API."""
-    return {**dict(job), "turns": turns}
+def next_step(job: Job) -> tuple[str, str] | None:
+    """An explanation and a command that continues the job; None for a job that neither failed nor was cancelled."""
+    resume = f"stepladder replay {job.id} --mode resume"
+    from_turn = f" --from-turn {job.turn_count}" if job.turn_count > 0 else ""
+    fork = f"stepladder replay {job.id} --mode fork{from_turn}"
+    if job.status is JobStatus.CANCELLED:
+        return "continue from where it was cancelled", resume
+    if job.status is not JobStatus.FAILED or job.failure is None:
+        return None
+    match job.failure:
+        case Failure.ATTEMPTS_EXHAUSTED | Failure.REFUSED | Failure.TOOL_FAILED:
+            return "continue from where it failed; earlier turns are kept, and no effect happens twice", resume
+        case Failure.TOKEN_BUDGET | Failure.DEADLINE | Failure.MAX_TURNS:
+            return "continue with new limits; earlier turns are kept", resume
+        case Failure.REQUEST_REJECTED:
+            return "once the engine accepts its requests, continue from where it failed", resume
+        case Failure.PERMISSION_DENIED:
+            return "continue as a principal who has the scope: a replay belongs to the one who starts it", resume
+        case Failure.TRANSITION_DENIED | Failure.LOOP | Failure.SCHEMA_REJECTED | Failure.EXPRESSION_ERROR:
+            return "the same document would fail again: fork with a change", f"{fork} --set PATH=VALUE"
+        case Failure.REJECTED:
+            return "it ended as its document says; fork it from an earlier turn", fork
+        case _:
+            assert_never(job.failure)

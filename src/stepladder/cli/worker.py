@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
+from stepladder.cli.options import App, LogLevel, Model
 from stepladder.wiring.settings import load_settings
 
 
 def worker(
-    app: Annotated[str | None, typer.Option(help="Python module, or .py file, that registers tools and rules")] = None,
-    model: Annotated[str | None, typer.Option(help="model to ask for; else the first that the engine lists")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="jobs held at once; 400 unless it is set")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error")] = None,
+    app: App = None,
+    model: Model = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="jobs held at once; default 400")] = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Run jobs until Ctrl-C or SIGTERM, and then finish the turns under way."""
     from stepladder.tasks.worker import WorkerConfig, work

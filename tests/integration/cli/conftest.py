@@ -157,6 +157,12 @@ class Shell:
         assert "Traceback" not in done.err, done.err
         return done
 
+    def run_process(self, *words: str, **variables: str | None) -> Done:
+        """The command in a process of its own, for one that starts another program."""
+        with self.start(*words, **variables) as process:
+            out, err = process.communicate(timeout=60)
+        return Done(process.returncode, out, err)
+
     def end(self, process: subprocess.Popen[str], ending: Signals) -> Done:
         process.send_signal(ending)
         out, err = process.communicate(timeout=60)

@@ -64,7 +64,7 @@ def test_a_paused_job_is_nobodys_until_it_is_unpaused(shell: Shell, queued: str)
     assert shell.run("pause", queued, "--json").json["status"] == "paused"
     again = shell.run("pause", queued)
     assert again.code == 0
-    assert "already" in again.out
+    assert "nothing changed" in again.out
     assert shell.run("unpause", queued, "--json").json["status"] == "queued"
     assert shell.run("run", "--job", queued, "--signal", f"approval={APPROVE}").code == 0
     assert shell.run("pause", queued).code == 2
@@ -76,12 +76,12 @@ def test_a_cancelled_job_ends_with_the_next_worker(shell: Shell, queued: str) ->
     assert shell.rows("SELECT status FROM jobs WHERE id = %s", queued) == [("cancelled",)]
     again = shell.run("cancel", queued)
     assert again.code == 0
-    assert "already" in again.out
+    assert "nothing changed" in again.out
 
 
 @pytest.mark.parametrize("words", [("cancel",), ("pause",), ("unpause",), ("watch",), ("show",)])
 def test_a_job_that_is_not_there_is_bad_input(shell: Shell, words: tuple[str, ...]) -> None:
-    for job, said in ((NOBODY, "there is no job"), ("nobody", "is no job id")):
+    for job, said in ((NOBODY, "there is no job"), ("nobody", "is not a job id")):
         done = shell.run(*words, job)
         assert (done.code, done.out) == (2, "")
         assert said in done.err

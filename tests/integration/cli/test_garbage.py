@@ -95,8 +95,10 @@ GARBAGE = {
     "no module for the tool": Garbage(
         ("no tool `look_up`", "--app"), words=("bill.yaml", *GOOD), variables={"STEPLADDER_APP": None}
     ),
-    "a document and a job": Garbage(("or a job",), words=("bill.yaml", *GOOD, "--job", "1")),
-    "no id of a job": Garbage(("'7' is no job id",), words=("--job", "7")),
+    "a document and a job": Garbage(
+        ("or a job",), words=("bill.yaml", *GOOD, "--job", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
+    ),
+    "no id of a job": Garbage(("'7' is not a job id",), words=("--job", "7")),
     "an id of no job": Garbage(("there is no job",), words=("--job", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")),
     "a log level": Garbage(("LOG_LEVEL", "'debug'"), words=("bill.yaml", *GOOD, "--log-level", "loud")),
     "a model that is not served": Garbage(

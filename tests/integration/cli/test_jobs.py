@@ -60,7 +60,7 @@ def test_filters_are_those_of_the_api(shell: Shell, three: list[str], waiting_jo
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--cursor", "from elsewhere"), "no job id"),
+        (("--cursor", "from elsewhere"), "is not a job id"),
         (("--cursor", "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), "there is no job"),
         (("--created-after", "yesterday"), "a time such as"),
         (("--status", "lost"), "succeeded"),

@@ -46,7 +46,7 @@ def test_one_attempt_and_the_whole_history_can_be_asked_for(shell: Shell, waitin
     assert '{"total": 36}' not in one.out
     history = shell.run("show", waiting_job, "--events")
     assert "waiting for signal approval" in history.out
-    assert "signal approval: waits" in history.out  # among the visits
+    assert "signal approval: waiting" in history.out  # among the visits
     assert all(len(line) <= 100 for line in history.out.splitlines())
     program = shell.run("show", waiting_job, "--events", "--json").json
     kinds = [event["kind"] for event in program["events"]]
@@ -58,9 +58,9 @@ def test_jobs_are_found_by_rule_and_text_and_a_search_tells_how_far_it_looked(sh
     for words in (("--rule", "arithmetic"), ("--cause", "arithmetic"), ("--search", "HOURS TIMES 3")):
         found = shell.run("jobs", *words, "--json")
         assert waiting_job in [job["id"] for job in found.json["jobs"]], words
-    assert shell.run("jobs", "--search", "nobody ever said this").err.strip() == "no job is like that"
+    assert shell.run("jobs", "--search", "nobody ever said this").err.strip() == "No jobs match."
     first = shell.run("jobs", "--search", "total", "--limit", "1")
-    assert "look further: --cursor" in first.err
+    assert "search further: --cursor" in first.err
 
 
 def test_watch_never_prints_a_line_of_more_than_a_hundred_columns(shell: Shell) -> None:
@@ -101,7 +101,7 @@ def test_nothing_goes_before_it_is_said_how_old_it_has_to_be_and_that_it_is_mean
     job, other = refused(), refused()
     assert run("retain").code == 2
     held = run("hold", job)
-    assert (held.code, "is held by local" in held.out) == (0, True)
+    assert (held.code, "exempt from retention" in held.out) == (0, True)
     unsaid = run("retain", "--raw-days", "0")
     assert (unsaid.code, "--yes" in unsaid.err) == (2, True)
     looked = run("retain", "--dry-run", "--json", STEPLADDER_KEEP_RAW_DAYS="0", STEPLADDER_KEEP_EVENTS_DAYS="1")
@@ -112,7 +112,7 @@ def test_nothing_goes_before_it_is_said_how_old_it_has_to_be_and_that_it_is_mean
 
     assert (gone(), gone()) == (1, 0)
     shown = run("show", other, "--raw")
-    assert "its raw answers went by retention" in shown.out
+    assert "raw answers removed by retention" in shown.out
     assert '{"total": 35}' not in shown.out
     assert '{"total": 35}' in run("show", job, "--raw").out
     assert run("release", job).code == 0

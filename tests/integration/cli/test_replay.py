@@ -116,8 +116,8 @@ def test_the_same_key_gives_the_same_job(shell: Shell) -> None:
         (("--mode", "fork", "--from-turn", "7"), "no turn 7"),
         (("--mode", "fork", "--set", "states.sun.ask=x"), "did you mean `sum`"),
         (("--mode", "fork", "--set", "version=9"), "has no version 9"),
-        (("--mode", "fork", "--with", "bill.yaml"), "--with judges"),
-        (("--mode", "revalidate", "--from-turn", "1"), "no --from-turn"),
+        (("--mode", "fork", "--with", "bill.yaml"), "--with needs"),
+        (("--mode", "revalidate", "--from-turn", "1"), "--from-turn has no meaning"),
         (("--mode", "revalidate", "--with", "other.yaml"), "of workflow flags"),
     ],
 )
@@ -136,7 +136,7 @@ def test_bad_input_is_refused_with_a_remedy(shell: Shell, flags: tuple[str, ...]
         ("status=lost", "write one of queued, running"),
         ("colour=red", "known are status"),
         ("created_after=noon", "a time such as"),
-        ("status", "is no KEY=VALUE"),
+        ("status", "is not KEY=VALUE"),
     ],
 )
 def test_a_bad_filter_lists_the_valid_words(shell: Shell, where: str, said: str) -> None:

@@ -31,25 +31,25 @@ def test_what_is_to_be_settled_is_said_with_the_commands_for_it(shell: Shell) ->
     shown = shell.run("show", job)
     for text in (ran.out, shown.out):
         for line in (
-            "tool pay was begun at",
-            "why nobody knows: the bank broke off (effect_unknown)",
+            "tool pay started at",
+            "reason: the bank broke off (effect_unknown)",
             'arguments {"cents": 36}',
             f"idempotency key {key}",
             f"stepladder settle {job} --done",
             f"stepladder settle {job} --not-done",
         ):
             assert line in text
-    assert f"then go on: stepladder run --job {job}" in ran.err
+    assert f"then continue: stepladder run --job {job}" in ran.err
     settlement = shell.run("show", job, "--json").json["settlement"]
     assert (settlement["tool"], settlement["key"], settlement["said"]) == ("pay", key, None)
 
 
 def test_it_took_effect(shell: Shell, unsettled: str) -> None:
     said = shell.run("settle", unsettled, "--done", '{"receipt": 7}')
-    assert (said.code, said.out) == (0, f"job {unsettled} is settled; it is waiting\n")
+    assert (said.code, said.out) == (0, f"job {unsettled}: settled; status waiting\n")
     again = shell.run("settle", unsettled, "--done", '{"receipt": 7}')
-    assert "was settled so already" in again.out
-    assert "local says that it did" in shell.run("show", unsettled).out
+    assert "settled already" in again.out
+    assert "local settled it: it took effect" in shell.run("show", unsettled).out
     other = shell.run("settle", unsettled, "--not-done")
     assert other.code == 2
     assert "settled differently before" in other.err
@@ -63,16 +63,16 @@ def test_it_did_not(shell: Shell, unsettled: str) -> None:
     assert (done.code, done.json["result"]) == (1, "not_done")
     told = shell.run("watch", unsettled)
     assert "tool pay needs settlement, it is unknown whether it took effect: the bank broke off" in told.out
-    assert "settled, it did not take effect, says local" in told.out
+    assert "settled by local: it did not take effect" in told.out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say whether the tool took effect"),
-        (("--done", "{}", "--not-done"), "say whether the tool took effect"),
+        ((), "state whether the tool took effect"),
+        (("--done", "{}", "--not-done"), "state whether the tool took effect"),
         (("--done", "{"), "cannot be read as JSON"),
-        (("--done", "7"), "the result is none that pay returns"),
+        (("--done", "7"), "pay cannot return this result"),
         (("--done", "{}", "--key", "another"), "and not of another"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_job_that_waits_for_something_else_says_for_what(shell: Shell, waiting
 
 def test_a_request_to_end_that_waits_for_a_settlement_is_said(shell: Shell, unsettled: str) -> None:
     assert shell.run("cancel", unsettled).code == 0
-    assert "it ends once it is settled, as somebody asked for its end" in shell.run("show", unsettled).out
+    assert "it is cancelled once this call is settled" in shell.run("show", unsettled).out
     assert shell.run("settle", unsettled, "--not-done").code == 0
     assert shell.run("run", "--job", unsettled).code == 1
     assert shell.rows("SELECT status FROM jobs WHERE id = %s", unsettled) == [("cancelled",)]

@@ -65,9 +65,9 @@ def test_psql_opens_the_database_that_is_set(shell: Shell, waiting_job: str) -> 
         "SELECT outcome FROM attempt_outcomes JOIN job_overview USING (job_id) WHERE job_id = :'job' ORDER BY attempt"
     )
     shell.write("query.sql", query)
-    done = shell.run("psql", "-At", "-v", f"job={waiting_job}", "-f", "query.sql")
+    done = shell.run_process("psql", "-At", "-v", f"job={waiting_job}", "-f", "query.sql")
     assert (done.code, done.out.split()) == (0, ["semantic", "valid"])
-    assert shell.run("psql", "-c", "SELECT nothing").code == 1
+    assert shell.run_process("psql", "-c", "SELECT nothing").code == 1
 
 
 def test_migrate_brings_up_the_tables_that_run_asks_for(shell: Shell, bare_database_url: str) -> None:
@@ -110,7 +110,7 @@ def test_what_was_kept_of_a_turn_is_flagged_and_all_that_is_lost_is_said(shell: 
     assert "degraded" in ran.out
     job = str(shell.rows("SELECT id FROM jobs WHERE workflow = 'letter'")[0][0])
     done = shell.run("show", job)
-    assert "turn 1 read degraded: kept from attempt 2 after schema_violation; it is no output" in done.out
+    assert "turn 1 read degraded: kept from attempt 2 after schema_violation; it is not an output" in done.out
     assert 'lost: / still breaks the schema: must have the field "age"' in done.out
     assert 'kept: {"total": 36}' in done.out
     program = shell.run("show", job, "--json")

@@ -1,4 +1,4 @@
-"""What to do about a job that failed."""
+"""How to continue a job that failed or was cancelled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from stepladder.cli.onward import onward
+from stepladder.cli.view import next_step
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.responses import Job
 
@@ -48,7 +48,7 @@ def ended(status: JobStatus, failure: Failure | None = None, turns: int = 3) -> 
 
 @pytest.mark.parametrize("failure", Failure)
 def test_every_failure_has_a_command_that_fits_its_line(failure: Failure) -> None:
-    found = onward(ended(JobStatus.FAILED, failure))
+    found = next_step(ended(JobStatus.FAILED, failure))
     assert found is not None
     why, command = found
     assert command.startswith(f"stepladder replay {JOB} --mode ")
@@ -58,14 +58,14 @@ def test_every_failure_has_a_command_that_fits_its_line(failure: Failure) -> Non
 @pytest.mark.parametrize("failure", [Failure.REJECTED, Failure.LOOP, Failure.TRANSITION_DENIED])
 def test_what_a_resume_would_refuse_or_repeat_is_forked(failure: Failure) -> None:
     for turns, flag in ((3, " --from-turn 3"), (0, "")):
-        found = onward(ended(JobStatus.FAILED, failure, turns))
+        found = next_step(ended(JobStatus.FAILED, failure, turns))
         assert found is not None
         assert f"--mode fork{flag}" in found[1]
 
 
 def test_a_cancelled_job_can_be_resumed_and_of_others_there_is_nothing_to_say() -> None:
-    cancelled = onward(ended(JobStatus.CANCELLED))
+    cancelled = next_step(ended(JobStatus.CANCELLED))
     assert cancelled is not None
     assert cancelled[1].endswith("--mode resume")
-    assert onward(ended(JobStatus.SUCCEEDED)) is None
-    assert onward(ended(JobStatus.RUNNING)) is None
+    assert next_step(ended(JobStatus.SUCCEEDED)) is None
+    assert next_step(ended(JobStatus.RUNNING)) is None
