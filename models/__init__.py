@@ -1,1 +1,1 @@
-"""The store: PostgreSQL's tables, and the few statements by which jobs move through them."""
+"""The store: PostgreSQL's tables, and the few statements that move jobs through them."""

@@ -1,1 +1,1 @@
-"""The shapes of data that every other room speaks in. Nothing here acts, and nothing here imports another room."""
+"""The data shapes that all other packages share. They do nothing, and import no other package."""

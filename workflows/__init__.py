@@ -1,1 +1,1 @@
-"""The machine, pure: what a job does next, given what happened and what time it is."""
+"""The state machine: what a job does next, given what happened and what time it is. Pure."""

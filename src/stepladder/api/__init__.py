@@ -1,1 +1,1 @@
-"""The HTTP API: one face over the store, the read service and the machines. Every error is a problem (RFC 9457)."""
+"""The HTTP API, over the services, the store and the read service. Every error is a problem (RFC 9457)."""

@@ -1,1 +1,1 @@
-"""The command line: one face over the services in ``wiring``."""
+"""The command line, over the same services as the API."""

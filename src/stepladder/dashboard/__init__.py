@@ -1,1 +1,1 @@
-"""The dashboard: pages for people, made on the server over the same read service as the API."""
+"""The dashboard: server-rendered pages for people, over the same services as the API."""

@@ -1,1 +1,1 @@
-"""The loop that takes a job, asks the machine what comes next, does it and commits. It decides nothing itself."""
+"""The loop that claims a job, asks the machine what comes next, does it and commits. It decides nothing itself."""

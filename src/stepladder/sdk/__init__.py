@@ -1,1 +1,1 @@
-"""What users import. It stands beside the house and reaches down to the data shapes alone."""
+"""What users import: workflow classes, tool and rule decorators, and the clients. It imports the data shapes alone."""

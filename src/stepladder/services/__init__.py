@@ -1,1 +1,1 @@
-"""What people ask of the system, once for every face: publish, submit, signal, settle, replay, compare."""
+"""What people ask of the system, once for all its interfaces: submit, signal, settle, replay, compare."""
