@@ -49,7 +49,7 @@ def plain(text: str | None) -> str | None:
 
 
 def new_job(new: NewJob) -> dict[str, object]:
-    """One row of the parameter of ``intake.SUBMIT``."""
+    """One row of the parameter of ``submissions.SUBMIT``."""
     job = new.job
     return {
         "id": str(job.id),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import psycopg
 
-from stepladder.models import fair, hot, intake
+from stepladder.models import fair, hot
+from stepladder.models.commands import JobCommands
 from stepladder.models.load import encode_raw, job_of, pending_of, settled_of, signal_of
-from stepladder.models.outside import Outside
 from stepladder.models.records import (
     Claim,
     KeyTaken,
@@ -22,7 +22,8 @@ from stepladder.models.records import (
     WorkflowRow,
 )
 from stepladder.models.rows import new_job, step_json
-from stepladder.models.variants import find_variant, keep_variant, write_jobs
+from stepladder.models.submissions import SUBMITTED, write_jobs
+from stepladder.models.variants import find_variant, keep_variant
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.event import EventKind
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from stepladder.models.records import Stamp, SubmissionKey
     from stepladder.schemas.answer import Arrival
     from stepladder.schemas.jsontypes import Json, JsonObject
-    from stepladder.workflows.job import Attempt, Job
+    from stepladder.workflows.job import Attempt
     from stepladder.workflows.transition import Transition
 
 
@@ -45,7 +46,7 @@ KEYS_KEPT_S = 24 * 3600.0
 """For how long a submission under a key is known again."""
 
 
-class Store(Outside):
+class Store(JobCommands):
     """Writes to an opened ``Database``. Any method raises ``UnreachableError`` when the connection breaks.
 
     Nobody knows then whether the write took place: let go of the job, and claim it again.
@@ -92,33 +93,14 @@ class Store(Outside):
 
     # Jobs -----------------------------------------------------------------------------------------------------------
 
-    async def submit(
-        self,
-        job: Job,
-        workflow: str,
-        version: int,
-        *,
-        priority: int = 0,
-        metadata: JsonObject | None = None,
-        replay_of: UUID | None = None,
-    ) -> UUID:
-        """Writes a new job, with an ``uuid7()`` as its id, and its first event, ``job_created``. It is due at once.
-
-        A job of higher ``priority`` is claimed first. Raises ``BadInputError`` for a version that is retired, and for
-        metadata that PostgreSQL cannot hold as ``jsonb`` (NUL in a text).
-        """
-        new = NewJob(job, workflow, version, priority, metadata or {}, replay_of)
-        if isinstance(await self.submit_many([new]), Retired):
-            raise BadInputError(f"version {version} of workflow {workflow} is retired", remedy="name another one")
-        return job.id
-
     async def submit_many(
         self, jobs: Sequence[NewJob], key: SubmissionKey | None = None
     ) -> Submitted | KeyTaken | Retired:
-        """Writes new jobs as ``submit`` does, all of them or none. Under a ``key`` they are written once.
+        """Writes new jobs, each with its first event, ``job_created``; all of them or none. They are due at once.
 
-        The same key and fingerprint again give the jobs of the first time, for ``KEYS_KEPT_S``; of several at once,
-        one writes, and the others wait for it. Of a version that is retired only replays are written.
+        Under a ``key`` they are written once. The same key and fingerprint again give the jobs of the first time, for
+        ``KEYS_KEPT_S``; of several at once, one writes, and the others wait for it. Of a retired version only replays
+        are written. Raises ``BadInputError`` for metadata that PostgreSQL cannot hold as ``jsonb`` (NUL in a text).
         """
         try:
             row = await write_jobs(
@@ -153,7 +135,7 @@ class Store(Outside):
     async def submitted(self, key: SubmissionKey) -> Submitted | KeyTaken | None:
         """What was submitted under the key; None if nothing was, or too long ago."""
         parameters = {"principal": key.principal, "key": key.key, "kept_s": KEYS_KEPT_S}
-        row = await self._database.row(intake.SUBMITTED, parameters)
+        row = await self._database.row(SUBMITTED, parameters)
         if row is None:
             return None
         return Submitted(tuple(row["job_ids"]), again=True) if row["fingerprint"] == key.fingerprint else KeyTaken()

@@ -1,19 +1,15 @@
-"""Changed documents, which no version has: what a fork runs by. And the jobs that begin with what another one gave."""
+"""Changed documents, which no version has: what a fork runs by."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stepladder.models import hot, intake
-from stepladder.models.rows import carried_json
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from uuid import UUID
 
     from stepladder.models.database import Database
-    from stepladder.models.records import NewJob
     from stepladder.schemas.jsontypes import Json, JsonObject
 
 
@@ -35,20 +31,6 @@ async def find_variant(database: Database, hash: str) -> Json:  # noqa: A002 -- 
         raise LookupError(f"the changed document {hash} of a job is not in the store")
     document: Json = row["document"]
     return document
-
-
-async def write_jobs(database: Database, jobs: Sequence[NewJob], parameters: dict[str, Any]) -> dict[str, Any] | None:
-    """Runs ``intake.SUBMIT``. What a job takes over is written in the same transaction, by the one statement that
-    writes any step.
-    """
-    carrying = [new for new in jobs if new.job.state is not None]
-    if not carrying:
-        return await database.row(intake.SUBMIT, parameters)
-    async with database.connection() as connection, connection.transaction():
-        row = await (await connection.execute(intake.SUBMIT, parameters)).fetchone()
-        for new in carrying if row is not None and row["written"] else ():
-            await connection.execute(hot.COMMIT, {"step": carried_json(new.job)})
-        return row
 
 
 async def replays_of(database: Database, job_id: UUID) -> tuple[UUID, ...]:

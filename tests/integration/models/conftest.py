@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Stamp
+from stepladder.models.records import NewJob, Stamp
 from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Received, Verdict
 from stepladder.schemas.event import EventKind, HistoryEvent
@@ -40,7 +40,7 @@ class Bench:
     async def submit(self, job: Job | None = None, *, priority: int = 0) -> Job:
         job_id = uuid7()
         job = job or Job(job_id, job_id, {"team": "search"}, NOW, event_count=1)
-        await self.store.submit(job, "usage-bill", 1, priority=priority)
+        await self.store.submit_many([NewJob(job, "usage-bill", 1, priority=priority)])
         return job
 
     async def claim(self, job: Job, *, owner: str = "worker", lease_s: float = 60.0) -> Claim:

@@ -25,7 +25,7 @@ from psycopg.rows import dict_row
 
 from stepladder.models.database import Database
 from stepladder.models.ids import uuid7
-from stepladder.models.records import LeaseStatus, Receipt, Settling, Stamp
+from stepladder.models.records import LeaseStatus, NewJob, Receipt, Settling, Stamp
 from stepladder.models.store import Store
 from stepladder.schemas.answer import Received
 from stepladder.schemas.tool import Effect
@@ -114,7 +114,7 @@ class AnyOrder(RuleBasedStateMachine):
     def submit(self, machine: Machine) -> None:
         job_id = uuid7()
         job = Job(job_id, job_id, {}, datetime.now(UTC), event_count=1)
-        self.do(self.store.submit(job, "small", 1))
+        self.do(self.store.submit_many([NewJob(job, "small", 1)]))
         self.known[job_id] = Known(machine, job)
 
     @rule(worker=st.sampled_from(WORKERS), which=WHICH, twice=st.booleans())

@@ -12,6 +12,7 @@ from stepladder.models import search
 from stepladder.models.ids import uuid7
 from stepladder.models.listing import JobFilter
 from stepladder.models.reads import Reads
+from stepladder.models.records import NewJob
 from stepladder.models.where import KNOWN, WhereError, filter_of
 from stepladder.schemas.answer import Completion, Lost, Verdict, Violation
 from stepladder.schemas.job import Failure, JobStatus
@@ -71,7 +72,8 @@ async def test_a_rule_is_found_wherever_it_was_broken_and_a_cause_with_its_outco
 async def test_jobs_are_found_by_state_principal_and_what_they_are_made_from(bench: Bench, database: Database) -> None:
     one = await judged(bench, valid(), principal="ann")
     job_id = uuid7()
-    await bench.store.submit(Job(job_id, one, {}, NOW, event_count=1, principal="bob"), "usage-bill", 1, replay_of=one)
+    job = Job(job_id, one, {}, NOW, event_count=1, principal="bob")
+    await bench.store.submit_many([NewJob(job, "usage-bill", 1, replay_of=one)])
     assert await found(database, state="usage") == await found(database, principal="ann") == [one]
     assert await found(database, principal=["ann", "bob"]) == [job_id, one]
     assert await found(database, replay_of=str(one)) == [job_id]

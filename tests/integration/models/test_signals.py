@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepladder.models import hot, intake
+from stepladder.models import commands, hot
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Inbox, LeaseStatus, Receipt
 from stepladder.models.rows import step_json
@@ -108,7 +108,7 @@ async def test_a_signal_that_is_being_written_while_the_job_begins_to_wait_is_no
     async with await bench.connect() as sender:
         async with sender.transaction():
             sent = {"name": "approval", "payload": "1", "by": "local", "scopes": None}
-            await sender.execute(intake.SIGNAL, {"job": job.id, "id": uuid7(), **sent})
+            await sender.execute(commands.SIGNAL, {"job": job.id, "id": uuid7(), **sent})
             committing = asyncio.create_task(bench.commit(claim, bench.waiting(claim, FAR)))
             await eventually(bench.somebody_waits_for_a_lock)
         assert await committing

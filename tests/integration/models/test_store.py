@@ -9,7 +9,7 @@ import pytest
 
 from stepladder.models.database import Database
 from stepladder.models.ids import uuid7
-from stepladder.models.records import Publication
+from stepladder.models.records import NewJob, Publication
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.errors import BadInputError, UnreachableError
 from stepladder.schemas.event import EventKind
@@ -71,7 +71,8 @@ async def test_a_submitted_job_has_its_first_event_and_all_that_it_came_with(ben
     job_id = uuid7()
     job = Job(job_id, first.lineage, None, NOW, token_budget=0, deadline_at=NOW, event_count=1)
     job = replace(job, principal="somebody", scopes=frozenset())
-    await bench.store.submit(job, "usage-bill", 1, priority=-3, metadata={"team": "search"}, replay_of=first.id)
+    new = NewJob(job, "usage-bill", 1, priority=-3, metadata={"team": "search"}, replay_of=first.id)
+    await bench.store.submit_many([new])
     assert (await bench.claim(job)).job == job
     row = await bench.row(job)
     assert (row["principal"], row["priority"], row["metadata"]) == ("somebody", -3, {"team": "search"})
@@ -83,14 +84,14 @@ async def test_a_submitted_job_has_its_first_event_and_all_that_it_came_with(ben
 async def test_a_job_of_an_unpublished_workflow_leaves_nothing_behind(bench: Bench) -> None:
     before = await bench.dump()
     with pytest.raises(psycopg.errors.ForeignKeyViolation):
-        await bench.store.submit(Job(uuid7(), uuid7(), {}, NOW), "usage-bill", 2)
+        await bench.store.submit_many([NewJob(Job(uuid7(), uuid7(), {}, NOW), "usage-bill", 2)])
     assert await bench.dump() == before
 
 
 async def test_metadata_that_cannot_be_stored_are_bad_input(bench: Bench) -> None:
     before = await bench.dump()
     with pytest.raises(BadInputError, match="metadata"):
-        await bench.store.submit(Job(uuid7(), uuid7(), {}, NOW), "usage-bill", 1, metadata={"k": "\0"})
+        await bench.store.submit_many([NewJob(Job(uuid7(), uuid7(), {}, NOW), "usage-bill", 1, metadata={"k": "\0"})])
     assert await bench.dump() == before
 
 

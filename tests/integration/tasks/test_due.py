@@ -14,6 +14,7 @@ import redis
 
 from stepladder.models.due import LOST_AFTER_S, take_due
 from stepladder.models.ids import uuid7
+from stepladder.models.records import NewJob
 from stepladder.tasks.app import make_app
 from stepladder.tasks.housekeeping import sweep
 from stepladder.tasks.notifier import Notifier
@@ -33,7 +34,9 @@ class Yard:
 
     async def job(self, *, priority: int = 0) -> UUID:
         job_id = uuid7()
-        return await self.store.submit(Job(job_id, job_id, {}, datetime.now(UTC)), "w", 1, priority=priority)
+        job = Job(job_id, job_id, {}, datetime.now(UTC))
+        await self.store.submit_many([NewJob(job, "w", 1, priority=priority)])
+        return job_id
 
     def age(self, seconds: float) -> None:
         """As if all that has happened had happened so much earlier."""
