@@ -187,7 +187,7 @@ def test_a_web_page_in_place_of_an_engine(stocked: Shell, web_server: str) -> No
     before = stocked.counts()
     done = stocked.run("run", "bill.yaml", *GOOD, STEPLADDER_ENGINE_URL=web_server)
     assert (done.code, done.out) == (3, "")
-    assert "no OpenAI-compatible engine" in done.err
+    assert "not an OpenAI-compatible engine" in done.err
     assert "It works!" in done.err
     assert stocked.counts() == before
 

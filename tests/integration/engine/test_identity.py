@@ -139,12 +139,12 @@ async def test_a_model_that_is_still_loading() -> None:
     [
         (b"<!doctype html><title>Welcome</title>", "a web page, .*Welcome"),
         (b"", "an empty body"),
-        (b"[" * 100_000, "no OpenAI-compatible engine"),
-        (b"\xff\xfe", "no OpenAI-compatible engine"),
-        (b'{"data": []}', "no OpenAI-compatible engine"),
-        (b'{"data": [3, {"id": null}]}', "no OpenAI-compatible engine"),
-        (b'{"data": {"id": "m"}}', "no OpenAI-compatible engine"),
-        (b"[]", "no OpenAI-compatible engine"),
+        (b"[" * 100_000, "not an OpenAI-compatible engine"),
+        (b"\xff\xfe", "not an OpenAI-compatible engine"),
+        (b'{"data": []}', "not an OpenAI-compatible engine"),
+        (b'{"data": [3, {"id": null}]}', "not an OpenAI-compatible engine"),
+        (b'{"data": {"id": "m"}}', "not an OpenAI-compatible engine"),
+        (b"[]", "not an OpenAI-compatible engine"),
         (None, "404, .*File Not Found"),
     ],
 )
