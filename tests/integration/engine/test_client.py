@@ -124,18 +124,13 @@ async def test_retry_after_is_told_in_seconds_and_capped(header: str, seconds: f
         assert arrival.retry_after_s == seconds
 
 
-async def test_the_first_token_is_reported_while_the_answer_is_still_on_its_way() -> None:
+async def test_the_first_token_is_reported_before_the_answer_ends() -> None:
     reported: list[float] = []
     async with ScriptedEngine([Fault("stall")]) as engine, EngineClient(engine.url, settings=STALL) as client:
         exchange = await client.ask(body(stream=True), request_id="r", on_first_token=reported.append)
         assert isinstance(exchange.arrival, Lost)
         assert reported == [exchange.timing.ttft_ms]
         assert reported[0] < exchange.timing.duration_ms
-
-
-async def test_an_answer_in_one_piece_has_no_first_token() -> None:
-    async with ScriptedEngine(["hi"]) as engine, EngineClient(engine.url) as client:
-        assert (await client.ask(body(), request_id="r")).timing.ttft_ms is None
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(5000, Received(200, b"x" * 5000)), (4999, None), (100, None)])
@@ -179,13 +174,6 @@ async def test_each_fault_has_its_cause(kind: FaultKind, cause: Cause | None, st
 async def test_a_closed_port_is_connect() -> None:
     async with ScriptedEngine(["hi"]) as engine, EngineClient(engine.url) as client:
         await asyncio.to_thread(engine.down)
-        arrival = await ask(client)
-        assert isinstance(arrival, Lost)
-        assert arrival.cause is Cause.CONNECT
-
-
-async def test_a_name_that_does_not_resolve_is_connect() -> None:
-    async with EngineClient("http://engine.invalid/v1") as client:
         arrival = await ask(client)
         assert isinstance(arrival, Lost)
         assert arrival.cause is Cause.CONNECT
@@ -271,7 +259,7 @@ async def test_no_time_left_sends_nothing() -> None:
         ("stall", 0.15, "The time for the exchange ran out"),
     ],
 )
-async def test_a_timeout_tells_which_limit_it_was_and_the_engine_is_let_go(
+async def test_a_timeout_names_its_limit_and_closes_the_connection(
     kind: FaultKind, timeout_s: float | None, told: str
 ) -> None:
     settings = HANG if kind == "hang" else STALL
@@ -283,7 +271,7 @@ async def test_a_timeout_tells_which_limit_it_was_and_the_engine_is_let_go(
         await eventually(lambda: engine.aborted == [1])
 
 
-async def test_a_slow_stream_outlives_the_stall_limit_as_long_as_it_moves() -> None:
+async def test_a_slow_stream_outlives_the_stall_limit_while_it_moves() -> None:
     settings = Settings(stall_timeout_s=1.0)
     slow = Answer("x" * 40, chunk_chars=1, chunk_delay_s=0.04)
     async with ScriptedEngine([slow]) as engine, EngineClient(engine.url, settings=settings) as client:
@@ -300,17 +288,6 @@ async def test_cancelling_passes_through_and_makes_the_engine_stop(kind: FaultKi
     async with ScriptedEngine([Fault(kind)]) as engine, EngineClient(engine.url) as client:
         asking = asyncio.create_task(ask(client, stream=True))
         await eventually(lambda: engine.in_flight == 1)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await eventually(lambda: engine.aborted == [1])
-
-
-async def test_a_caller_that_gives_up_at_the_first_token_makes_the_engine_stop() -> None:
-    async with ScriptedEngine([Fault("stall")]) as engine, EngineClient(engine.url) as client:
-        came = asyncio.Event()
-        asking = asyncio.create_task(client.ask(body(stream=True), request_id="r", on_first_token=lambda _: came.set()))
-        await came.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -377,9 +354,7 @@ class ForgetfulServer:
         (Settings(keep_alive_s=30), 1),  # what the other two avoid
     ],
 )
-async def test_a_connection_idle_longer_than_the_servers_patience_is_never_used_again(
-    settings: Settings, lost: int
-) -> None:
+async def test_a_connection_idle_for_too_long_is_not_reused(settings: Settings, lost: int) -> None:
     server = ForgetfulServer()
     async with bare_server(server) as url, EngineClient(url, settings=settings) as client:
         arrivals = [await ask(client)]
@@ -388,7 +363,7 @@ async def test_a_connection_idle_longer_than_the_servers_patience_is_never_used_
         assert sum(isinstance(arrival, Lost) for arrival in arrivals) == lost
 
 
-async def test_a_server_that_hangs_up_after_each_stream_without_saying_so_loses_nothing() -> None:
+async def test_a_server_that_hangs_up_after_each_stream_loses_nothing() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n")
@@ -428,13 +403,6 @@ async def test_no_cookie_is_kept() -> None:
         assert "cookie" not in engine.requests[1].headers
 
 
-async def test_a_field_that_engines_ignore_never_leaves() -> None:
-    async with ScriptedEngine(["hi"]) as engine, EngineClient(engine.url) as client:
-        with pytest.raises(BadInputError, match="guided_json"):
-            await client.ask({**body(), "guided_json": {}}, request_id="r")
-        assert engine.requests == []
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -448,7 +416,7 @@ async def test_a_field_that_engines_ignore_never_leaves() -> None:
         "http://:8000/v1",
     ],
 )
-def test_a_url_that_cannot_work_is_refused_at_once_and_keeps_its_secrets(url: str) -> None:
+def test_an_invalid_url_is_refused_without_showing_secrets(url: str) -> None:
     with pytest.raises(BadInputError) as refusal:
         EngineClient(url)
     assert refusal.value.remedy
@@ -456,7 +424,7 @@ def test_a_url_that_cannot_work_is_refused_at_once_and_keeps_its_secrets(url: st
 
 
 @pytest.mark.parametrize("key", ["two\nlines", "clé"])
-def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
+def test_an_invalid_key_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(BadInputError) as refusal:
         EngineClient("http://gpu-1/v1", api_key=key)
     assert key not in str(refusal.value)

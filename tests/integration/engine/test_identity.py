@@ -111,7 +111,7 @@ async def test_a_model_that_is_not_served_is_named_with_those_that_are() -> None
             await identify(client, model="big")
 
 
-async def test_nobody_there() -> None:
+async def test_a_missing_engine_is_unreachable() -> None:
     async with ScriptedEngine() as engine, EngineClient(engine.url) as client:
         await asyncio.to_thread(engine.down)
         with pytest.raises(UnreachableError, match=rf"No engine answers at {engine.url}/models: connect") as failure:
@@ -148,7 +148,7 @@ async def test_a_model_that_is_still_loading() -> None:
         (None, "404, .*File Not Found"),
     ],
 )
-async def test_somebody_else(page: bytes | None, told: str) -> None:
+async def test_a_server_that_is_not_an_engine_is_refused(page: bytes | None, told: str) -> None:
     async with pages({"/v1/models": page}) as url, EngineClient(f"{url}/v1") as client:
         with pytest.raises(UnreachableError, match=told) as failure:
             await identify(client)

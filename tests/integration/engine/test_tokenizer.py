@@ -140,7 +140,7 @@ async def test_what_gives_no_count_says_so_and_nothing_is_guessed(answer: Callab
     assert url in counts.reason
 
 
-async def test_a_model_that_is_not_served_and_an_engine_that_is_gone_have_no_count() -> None:
+async def test_an_unknown_model_and_a_missing_engine_have_no_count() -> None:
     async with EngineClient("http://127.0.0.1:1/v1") as client:
         identity = Identity("base", kind="vllm", models=("base", "lora"))
         other = await count_tokens(client, identity, ["a"], model="other")

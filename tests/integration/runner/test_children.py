@@ -95,7 +95,7 @@ async def test_a_child_runs_and_its_result_has_a_name(works: Open) -> None:
     assert kinds[-4:] == ["call_started", "call_returned", "transition", "job_succeeded"]
 
 
-async def test_a_hundred_children_run_a_few_at_a_time_and_keep_their_order(works: Open) -> None:
+async def test_100_children_run_a_few_at_a_time_and_keep_their_order(works: Open) -> None:
     w = await works(respond=lambda request: Answer({"n": 2 * number(request)}, delay_s=0.02))
     job = await w.run(fan(await child(w, "hundred"), concurrency=7), {"ns": [n % 50 for n in range(100)]})
     assert job.result == [{"n": 2 * (n % 50)} for n in range(100)]
@@ -181,7 +181,7 @@ async def test_what_calls_itself_comes_to_an_end(works: Open) -> None:
     assert deepest[0]["result"]["kind"] == "too_deep"
 
 
-async def test_children_of_one_call_are_all_of_the_version_that_it_began_with(works: Open) -> None:
+async def test_all_children_of_a_call_run_the_same_version(works: Open) -> None:
     w = await works(respond=twice)
     name = await child(w, "versioned")
     job_id = await w.submit(fan(name, concurrency=1), {"ns": [1, 2, 3]})
@@ -204,7 +204,7 @@ async def test_a_parent_that_is_cancelled_takes_its_children_along(works: Open) 
     await driving
     assert (await w.job(job_id)).status == "cancelled"
     assert [one["status"] for one in await kin(w, job_id)] == ["cancelled", "cancelled"]
-    await eventually(lambda: w.engine.in_flight == 0, what="the requests are broken off")
+    await eventually(lambda: w.engine.in_flight == 0, what="the requests are cancelled")
 
 
 async def test_children_whose_parents_worker_died_at_its_end_are_found(
@@ -242,7 +242,7 @@ async def test_a_child_that_somebody_cancels_is_an_error_of_its_parent(works: Op
 
 
 @pytest.mark.parametrize("dies_in", ["resolve", "start_children", "children_of"])
-async def test_a_worker_that_dies_around_the_start_of_children_starts_none_twice(
+async def test_a_worker_that_dies_starting_children_starts_none_twice(
     works: Open, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:
     w = await works(respond=twice)
@@ -283,7 +283,7 @@ async def test_a_worker_whose_lease_is_over_starts_nobody(works: Open) -> None:
     assert await kin(w, job_id) == []
 
 
-async def test_the_end_of_a_child_is_not_lost_while_its_parent_looks_away(works: Open) -> None:
+async def test_the_end_of_a_child_always_wakes_its_parent(works: Open) -> None:
     """The child ends after its parent looked at it and before the parent has let go: the parent is due at once."""
     w = await works(respond=twice)
     job_id = await w.submit(calling(await child(w, "quick")), {"n": 1})
@@ -347,7 +347,7 @@ async def test_the_deadline_stands_still_while_children_run(works: Open) -> None
     assert (job.deadline_at - before).total_seconds() > 3000
 
 
-async def test_keys_of_side_effects_in_a_child_come_of_its_parents_lineage(works: Open) -> None:
+async def test_idempotency_keys_of_a_child_derive_from_its_parent(works: Open) -> None:
     """A second job of the same lineage, as a fork makes one, leads to the same keys; a job of another does not."""
     keys: list[str] = []
 

@@ -46,7 +46,7 @@ async def kinds(w: Works, job: UUID) -> list[str]:
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("effect", ["read", "idempotent"])
-async def test_what_may_run_again_runs_again_under_the_same_key_and_the_job_goes_on(
+async def test_a_repeatable_tool_runs_again_under_the_same_key(
     works: Open, tmp_path: Path, effect: str, point: str
 ) -> None:
     ledger = tmp_path / "ledger"
@@ -66,7 +66,7 @@ async def test_what_may_run_again_runs_again_under_the_same_key_and_the_job_goes
 
 @pytest.mark.parametrize("done", [True, False], ids=["it did", "it did not"])
 @pytest.mark.parametrize("point", ["journaled", "effect", "returned"])
-async def test_what_cannot_be_undone_waits_for_a_person_and_goes_on_as_that_person_says(
+async def test_an_irreversible_tool_waits_for_settlement_after_a_crash(
     works: Open, tmp_path: Path, point: str, done: bool
 ) -> None:
     ledger = tmp_path / "ledger"

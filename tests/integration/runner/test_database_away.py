@@ -38,9 +38,7 @@ def away(w: Works) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("lease_s", [60.0, 0.3], ids=["within its lease", "when its lease is over"])
-async def test_an_answer_that_came_while_the_database_was_away_is_stored_once_it_is_back(
-    works: Open, lease_s: float
-) -> None:
+async def test_an_answer_is_stored_once_the_database_is_back(works: Open, lease_s: float) -> None:
     w = await works(Answer({"n": 1}, delay_s=0.2))
     job = await w.submit(ASK)
     worker = asyncio.create_task(w.runner(lease_s=lease_s).run_slice(job))

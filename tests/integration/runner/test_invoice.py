@@ -24,7 +24,7 @@ BOOKED = {"currency": "EUR", "reference": "R-204"}
 TOLD = "/total: total must be the sum of qty times unit_price, copy each number from the invoice"
 
 
-async def test_an_invoice_with_a_wrong_total_is_rejected_by_arithmetic_told_so_and_mended(database_url: str) -> None:
+async def test_an_invoice_with_a_wrong_total_is_corrected(database_url: str) -> None:
     document = (EXAMPLE / "workflow.yaml").read_text()
     with ScriptedEngine([WRONG, RIGHT, BOOKED]) as engine:
         ran = await run(document, {"text": TEXT}, engine_url=engine.url, database_url=database_url)

@@ -36,7 +36,7 @@ async def opened(w: Works, job: UUID) -> int:
     return int(row["n"])
 
 
-async def test_a_turn_that_waits_opens_no_attempt_keeps_its_lease_and_goes_on_when_it_is_its_turn(works: Open) -> None:
+async def test_a_waiting_turn_keeps_its_lease_and_opens_no_attempt(works: Open) -> None:
     w = await works(respond=lambda _: SEVEN)
     job, limiter = await w.submit(TWO), limiter_of(0)
     running = asyncio.create_task(w.runner(lease_s=0.3, limiter=limiter).run_slice(job))

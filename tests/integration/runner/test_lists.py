@@ -41,7 +41,7 @@ def given(job: Job) -> Any:
     return job.result
 
 
-async def test_each_item_is_one_turn_that_is_shown_its_item_and_what_came_before(works: Open) -> None:
+async def test_each_item_is_a_turn_that_sees_what_came_before(works: Open) -> None:
     w = await works(respond=lambda request: Answer({"sku": f"s{element(request)}", "amount": element(request)}))
     job = await w.run({"lines": LINES, "done": DONE}, {"lines": ["pen", "ink", "nib"]})
     assert job.result == {"lines": [{"sku": f"s{n}", "amount": n} for n in (1, 2, 3)], "total": 6}
@@ -50,7 +50,7 @@ async def test_each_item_is_one_turn_that_is_shown_its_item_and_what_came_before
     assert [turn.ordinal for turn in await w.reads.turns(job.id)] == [1, 2, 3]
 
 
-async def test_an_element_like_an_earlier_one_alone_is_asked_again_and_told_which(works: Open) -> None:
+async def test_a_duplicate_element_is_asked_again(works: Open) -> None:
     w = await works(
         {"sku": "a", "amount": 1},
         {"sku": "b", "amount": 1},
@@ -65,7 +65,7 @@ async def test_an_element_like_an_earlier_one_alone_is_asked_again_and_told_whic
     assert "must differ from element 1" in w.engine.requests[-1].text
 
 
-async def test_an_element_may_refer_to_what_is_known_and_to_elements_before_it(works: Open) -> None:
+async def test_an_element_may_refer_to_earlier_elements(works: Open) -> None:
     rules = [
         {"id": "known", "check": "output.sku in input.known", "pointer": "/sku", "reason": "must be known"},
         {
@@ -116,7 +116,7 @@ async def test_the_model_ends_the_list_or_its_bound_does(works: Open) -> None:
     assert (job.status, job.failure, job.result) == ("failed", "rejected", [more, more, more])
 
 
-async def test_an_element_that_fails_takes_the_states_own_way_and_leaves_what_was_built(works: Open) -> None:
+async def test_a_failed_element_takes_on_failure_and_keeps_the_rest(works: Open) -> None:
     w = await works({"sku": "a", "amount": 1}, {"n": 1})
     lines = LINES | {"retry": {"attempts": 1}, "on_failure": {"attempts_exhausted": "part"}}
     part = {"end": "failed", "result": "lists.lines"}
@@ -131,7 +131,7 @@ async def test_a_list_that_is_too_long_is_never_begun(works: Open) -> None:
     assert job.failure_detail == "`each.over` of state lines gave 21 items; `each.at_most` is 20"
 
 
-async def test_alike_elements_are_no_circle_but_the_same_list_again_and_again_is(works: Open) -> None:
+async def test_equal_elements_are_no_loop_but_equal_lists_are(works: Open) -> None:
     w = await works(respond=lambda _: Answer({"sku": "a", "amount": 1}))
     lines = LINES | {"each": {"over": "input.lines", "at_most": 30}, "history": "none"}
     job = await w.run({"lines": lines, "done": DONE}, {"lines": [0] * 30})

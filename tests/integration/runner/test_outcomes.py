@@ -35,7 +35,7 @@ NONE, FAILED, PASSED = "not_reached", "failed", "passed"
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_fault_on_the_way_is_transport_and_the_next_request_brings_the_answer(
+async def test_a_transport_fault_is_retried(
     works: Open, kind: FaultKind, streamed: str, whole: str, stream: bool
 ) -> None:
     w = await works(Fault(kind, '{"n": 1}'), {"n": 2}, settings=HASTY)
@@ -136,7 +136,7 @@ async def test_what_would_come_out_the_same_again_is_not_asked_again(
         (Answer('{"n": 13}'), "semantic", "lucky", (PASSED, PASSED, PASSED, FAILED)),
     ],
 )
-async def test_an_answer_that_falls_at_a_rung_is_stored_asked_for_again_and_put_right(
+async def test_a_rejected_answer_is_stored_and_asked_again(
     works: Open, reply: Answer, outcome: str, cause: str, rungs: tuple[str, ...]
 ) -> None:
     w = await works(reply, {"n": 2})
@@ -156,7 +156,7 @@ async def test_an_answer_that_falls_at_a_rung_is_stored_asked_for_again_and_put_
     assert done.status == "succeeded"
 
 
-async def test_completion_tokens_at_the_budget_under_another_word_than_stop_are_a_truncation(works: Open) -> None:
+async def test_tokens_at_the_budget_without_stop_are_a_truncation(works: Open) -> None:
     w = await works(Answer({"n": 1}, finish_reason="eos_token", completion_tokens=64), {"n": 2})
     done = await w.run({"only": asking(max_completion_tokens=64)})
     assert await w.outcomes(done.id) == [("truncation", "budget"), VALID]
@@ -164,7 +164,7 @@ async def test_completion_tokens_at_the_budget_under_another_word_than_stop_are_
     assert first.finish_reason == "eos_token"
 
 
-async def test_a_truncated_answer_is_never_given_more_than_the_model_can_hold(works: Open) -> None:
+async def test_a_truncated_answer_gets_no_more_than_the_context_length(works: Open) -> None:
     cut = Answer('{"n": 1', finish_reason="length", prompt_tokens=100, completion_tokens=64)
     w = await works(cut, cut, cut, max_model_len=180)
     done = await w.run({"only": asking(max_completion_tokens=64)}, retry={"attempts": 9})
@@ -243,7 +243,7 @@ async def test_a_rule_in_python_fails_closed_too(works: Open, says: object) -> N
     assert done.failure == "attempts_exhausted"
 
 
-async def test_the_bytes_of_every_attempt_are_there_even_of_half_an_answer(works: Open) -> None:
+async def test_the_bytes_of_every_attempt_are_stored_even_partial_ones(works: Open) -> None:
     w = await works(Fault("close_mid_stream", '{"n": 123456789012345678901234567890}'), {"n": 1})
     done = await w.run({"only": asking(output=NUMBER)})
     rows = await w.rows(

@@ -62,9 +62,7 @@ async def switch(w: Works, job: UUID, word: str, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["the job", "its workflow"])
-async def test_a_job_that_is_paused_while_a_tool_runs_stops_before_the_next_tool(
-    works: Open, chain: Chain, whole: bool
-) -> None:
+async def test_a_job_paused_while_a_tool_runs_stops_before_the_next(works: Open, chain: Chain, whole: bool) -> None:
     w = await works({"n": 5})
     job = await w.submit(STEPS)
     running = asyncio.ensure_future(w.runner().run_slice(job))
@@ -99,7 +97,7 @@ async def test_it_stops_before_the_engine_is_asked_too(works: Open, chain: Chain
     assert (await w.drive(job)).status == "succeeded"
 
 
-async def test_a_confirmed_effect_is_not_begun_while_the_workflow_is_paused_and_runs_once_after(works: Open) -> None:
+async def test_a_confirmed_effect_waits_for_a_paused_workflow(works: Open) -> None:
     paid: list[int] = []
 
     @stepladder.tool("pay", effect="irreversible")

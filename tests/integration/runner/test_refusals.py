@@ -42,9 +42,7 @@ def refusing(good: Line = '{"ok": true}', bad: Line = WORDLESS) -> Callable[[Rec
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("bad", [WORDLESS, Answer("Internal Server Error", status=500), Raw(b"", 500)])
-async def test_a_wordless_500_is_a_refused_schema_where_a_known_good_one_is_answered(
-    works: Open, bad: Line, stream: bool
-) -> None:
+async def test_a_500_is_a_refused_schema_if_a_known_good_one_works(works: Open, bad: Line, stream: bool) -> None:
     w = await works(respond=refusing(bad=bad))
     done = await w.run({"only": asking(stream=stream, sampling={"temperature": 0})})
     assert (done.status, done.failure, done.tokens) == ("failed", "schema_rejected", 0)
@@ -181,7 +179,7 @@ NOTHING = Received(500, b"")
 FINE = Received(200, b"{}")
 
 
-async def test_what_was_learnt_is_kept_for_a_while_for_each_model_and_schema() -> None:
+async def test_refusals_are_remembered_for_each_model_and_schema() -> None:
     clock = Clock()
     async with ScriptedEngine(respond=lambda _: "{}") as engine, EngineClient(engine.url) as client:
         refusals = Refusals(clock)
@@ -203,7 +201,7 @@ async def test_what_was_learnt_is_kept_for_a_while_for_each_model_and_schema() -
         assert await known_bad(suspect()) == (True, 0)
 
 
-async def test_a_broken_engine_is_asked_again_after_a_while_or_once_it_answers() -> None:
+async def test_a_broken_engine_is_asked_again_after_a_while() -> None:
     clock = Clock()
     async with ScriptedEngine(["!", *[WORDLESS] * 3]) as engine, EngineClient(engine.url) as client:
         refusals = Refusals(clock)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .conftest import Open
 
 
-async def test_strict_decoding_sends_the_schema_that_the_prompt_describes_and_the_validator_uses(works: Open) -> None:
+async def test_prompt_decoder_and_validator_use_the_same_schema(works: Open) -> None:
     w = await works({"n": 1})
     done = await w.run({"only": asking()})
     body = w.engine.requests[0].body
@@ -54,7 +54,7 @@ async def test_a_stream_asks_for_its_usage_and_a_whole_answer_does_not(works: Op
     assert done.tokens == attempt.usage.total > 0
 
 
-async def test_a_state_overrides_the_workflow_and_the_workflow_the_engines_first_model(works: Open) -> None:
+async def test_the_model_of_a_state_overrides_that_of_the_workflow(works: Open) -> None:
     w = await works({"n": 1}, {"n": 2}, {"n": 3}, {"n": 4})
     states = {
         "plain": asking(next="special"),
@@ -111,7 +111,7 @@ async def test_a_rejected_answer_leaves_no_trace_in_the_conversation(works: Open
     assert "not accepted" not in said
 
 
-async def test_a_question_reads_what_happened_and_a_name_that_is_missing_ends_the_job(works: Open) -> None:
+async def test_a_template_with_an_undefined_name_ends_the_job(works: Open) -> None:
     w = await works({"n": 1})
     states = {"one": asking(next="two"), "two": asking(ask="{{ turns.one.n }} and {{ input.missing }}")}
     done = await w.run(states)

@@ -52,7 +52,7 @@ FAILED: list[tuple[Line, str | None, int]] = [
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("failed", "line", "budget"), FAILED)
-async def test_a_retry_is_the_same_request_to_the_byte_but_for_what_it_adds_and_its_budget(
+async def test_a_retry_only_adds_a_note_and_changes_the_budget(
     works: Open, failed: Line, line: str | None, budget: int, stream: bool
 ) -> None:
     w = await works({"n": 1}, failed, {"n": 2})
@@ -80,7 +80,7 @@ async def test_a_retry_is_the_same_request_to_the_byte_but_for_what_it_adds_and_
     assert again.headers["x-request-id"] != asked.headers["x-request-id"]
 
 
-async def test_only_the_latest_errors_are_told_and_a_lost_request_tells_them_again(works: Open) -> None:
+async def test_a_retry_shows_only_the_latest_errors(works: Open) -> None:
     cut = Answer('{"n": 5', finish_reason="length", completion_tokens=512)
     w = await works({"n": -1}, {"n": 13}, Answer("busy", status=503), cut, {"n": 2})
     done = await w.run({"only": asking(rules=[RULE], retry={"attempts": 9})})
@@ -110,7 +110,7 @@ async def test_a_worker_that_takes_over_sends_the_same_bytes(works: Open) -> Non
 
 
 @pytest.mark.parametrize(("keep_alive_s", "connections"), [(30.0, [1, 1, 2, 2]), (0.0, [1, 2, 3, 4])])
-async def test_a_lost_exchange_is_followed_on_a_fresh_connection_whatever_is_kept_alive(
+async def test_a_lost_exchange_is_retried_on_a_fresh_connection(
     works: Open, keep_alive_s: float, connections: list[int]
 ) -> None:
     used: list[int] = []
@@ -164,7 +164,7 @@ async def test_the_failure_of_a_job_says_which_bound_it_was(works: Open) -> None
     assert done.failure_detail.startswith("state only: the model's limit of 180 tokens, 100 of them for the prompt")
 
 
-async def test_retry_after_as_a_date_that_lies_beyond_the_deadline_ends_the_job_at_once(works: Open) -> None:
+async def test_retry_after_beyond_the_deadline_ends_the_job_at_once(works: Open) -> None:
     busy = Answer("busy", status=503, headers={"Retry-After": "Wed, 01 Jan 2200 00:00:00 GMT"})
     w = await works(busy)
     done = await w.run({"only": asking()}, limits={"deadline_s": 60})

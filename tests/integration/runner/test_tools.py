@@ -38,7 +38,7 @@ def looking(tool: str = "look", **fields: Any) -> dict[str, Any]:
     return {"look": look, "got": RESULT, "failed": ERROR}
 
 
-async def test_sync_and_async_tools_give_their_results(works: Open) -> None:
+async def test_sync_and_async_tools_return_their_results(works: Open) -> None:
     threads: list[int] = []
 
     @stepladder.tool("sync", effect="read")
@@ -89,7 +89,7 @@ def _circle() -> Any:
     ],
 )
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_whatever_goes_wrong_in_a_tool_is_its_error_and_takes_its_edge(
+async def test_any_failure_in_a_tool_takes_the_error_edge(
     works: Open, give: Any, kind: str, words: str, asynchronous: bool
 ) -> None:
     if asynchronous:
@@ -115,7 +115,7 @@ async def test_whatever_goes_wrong_in_a_tool_is_its_error_and_takes_its_edge(
     assert "tool_failed" in await w.kinds(done.id)
 
 
-async def test_a_tool_in_which_something_was_cancelled_has_failed_and_the_worker_goes_on(works: Open) -> None:
+async def test_a_cancellation_inside_a_tool_fails_only_the_tool(works: Open) -> None:
     @stepladder.tool("look", effect="read")
     async def look() -> None:
         inner = asyncio.get_running_loop().create_future()
@@ -128,7 +128,7 @@ async def test_a_tool_in_which_something_was_cancelled_has_failed_and_the_worker
     assert done.result["kind"] == "CancelledError"
 
 
-async def test_arguments_that_break_the_signature_run_nothing(works: Open) -> None:
+async def test_invalid_arguments_run_nothing(works: Open) -> None:
     ran: list[int] = []
 
     @stepladder.tool("look", effect="read")
@@ -144,18 +144,7 @@ async def test_arguments_that_break_the_signature_run_nothing(works: Open) -> No
     assert ran == []
 
 
-async def test_without_an_edge_for_it_an_error_ends_the_job(works: Open) -> None:
-    @stepladder.tool("look", effect="read")
-    def look() -> None:
-        raise OutOfStockError("no more of it")
-
-    w = await works()
-    done = await w.run({"look": {"tool": "look", "next": {"ok": "done"}}})
-    assert (done.status, done.failure) == ("failed", "tool_failed")
-    assert done.failure_detail == "state look, tool look: OutOfStockError: no more of it; the state has no edge `error`"
-
-
-async def test_a_job_without_the_tools_scope_may_not_run_it(works: Open) -> None:
+async def test_a_job_without_the_scope_may_not_run_the_tool(works: Open) -> None:
     @stepladder.tool("look", effect="read", permissions=["stock:read", "stock:list"])
     def look() -> int:
         return 1
@@ -168,7 +157,7 @@ async def test_a_job_without_the_tools_scope_may_not_run_it(works: Open) -> None
     assert done.result == {"got": 1}
 
 
-async def test_an_idempotent_tool_that_is_run_again_after_a_crash_is_given_the_same_key(works: Open) -> None:
+async def test_an_idempotent_tool_gets_the_same_key_after_a_crash(works: Open) -> None:
     keys: list[str] = []
     begun = asyncio.Event()
 
@@ -197,7 +186,7 @@ async def test_an_idempotent_tool_that_is_run_again_after_a_crash_is_given_the_s
     assert keys[2] != keys[0]  # another job's call is another call
 
 
-async def test_the_key_is_no_argument_that_a_model_could_give(works: Open) -> None:
+async def test_the_model_cannot_pass_the_idempotency_key(works: Open) -> None:
     @stepladder.tool("look", effect="idempotent")
     def look(team: str, idempotency_key: str) -> str:
         return team + idempotency_key
@@ -217,7 +206,7 @@ async def test_the_key_is_no_argument_that_a_model_could_give(works: Open) -> No
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_tool_that_is_out_of_time_has_failed_and_its_result_is_dropped(works: Open, asynchronous: bool) -> None:
+async def test_a_tool_that_times_out_fails_and_its_result_is_dropped(works: Open, asynchronous: bool) -> None:
     go_on, ended = threading.Event(), threading.Event()
     if asynchronous:
 
@@ -247,7 +236,7 @@ async def test_a_tool_that_is_out_of_time_has_failed_and_its_result_is_dropped(w
     assert (await w.call(done.id))["result"] is None
 
 
-async def test_a_tool_that_does_not_stop_keeps_no_job(works: Open) -> None:
+async def test_a_tool_that_ignores_cancellation_blocks_no_job(works: Open) -> None:
     release = asyncio.Event()
 
     @stepladder.tool("look", effect="read", timeout_s=0.05)
@@ -263,7 +252,7 @@ async def test_a_tool_that_does_not_stop_keeps_no_job(works: Open) -> None:
     release.set()
 
 
-async def test_a_tool_that_may_take_no_time_is_not_run(works: Open) -> None:
+async def test_a_timeout_of_0_runs_nothing(works: Open) -> None:
     ran: list[int] = []
 
     @stepladder.tool("pay", effect="irreversible", timeout_s=0)
@@ -277,7 +266,7 @@ async def test_a_tool_that_may_take_no_time_is_not_run(works: Open) -> None:
     assert ran == []
 
 
-async def test_the_jobs_deadline_cuts_short_what_may_be_cut_short(works: Open) -> None:
+async def test_the_deadline_shortens_the_timeout_of_a_tool(works: Open) -> None:
     @stepladder.tool("look", effect="read")
     async def look() -> None:
         await asyncio.Event().wait()
@@ -289,7 +278,7 @@ async def test_the_jobs_deadline_cuts_short_what_may_be_cut_short(works: Open) -
     assert "the job's deadline" in str(done.result["message"])
 
 
-async def test_a_tool_is_run_again_under_its_key_until_it_comes_right(works: Open) -> None:
+async def test_a_tool_is_retried_under_the_same_key(works: Open) -> None:
     keys: list[str] = []
 
     @stepladder.tool("look", effect="idempotent")
@@ -310,26 +299,12 @@ async def test_a_tool_is_run_again_under_its_key_until_it_comes_right(works: Ope
     assert kinds[2:10] == [*runs, *runs, "tool_started", "tool_returned"]
 
 
-async def test_a_tool_that_always_fails_is_run_as_often_as_may_be_and_no_more(works: Open) -> None:
-    ran: list[int] = []
-
-    @stepladder.tool("look", effect="read")
-    async def look() -> None:
-        ran.append(1)
-        raise OutOfStockError("no more of it")
-
-    w = await works()
-    done = await w.run(looking(retry={"attempts": 2}))
-    assert done.result == {"kind": "OutOfStockError", "message": "no more of it"}
-    assert len(ran) == 2
-
-
 class Receipt(BaseModel):
     amount: int
     on: date = date(2026, 1, 1)
 
 
-async def test_a_result_of_a_type_of_ones_own_is_json(works: Open) -> None:
+async def test_a_pydantic_result_becomes_json(works: Open) -> None:
     @stepladder.tool("look", effect="read")
     def look() -> list[Receipt]:
         return [Receipt(amount=3)]
@@ -338,7 +313,7 @@ async def test_a_result_of_a_type_of_ones_own_is_json(works: Open) -> None:
     assert (await w.run(looking())).result == {"got": [{"amount": 3, "on": "2026-01-01"}]}
 
 
-async def test_a_result_that_breaks_the_annotation_is_told_by_pointer_and_not_tried_again(works: Open) -> None:
+async def test_a_result_that_breaks_the_return_schema_is_not_retried(works: Open) -> None:
     ran: list[int] = []
 
     @stepladder.tool("look", effect="read")
@@ -350,12 +325,12 @@ async def test_a_result_that_breaks_the_annotation_is_told_by_pointer_and_not_tr
     done = await w.run(looking(retry={"attempts": 5}))
     assert isinstance(done.result, dict)
     assert done.result["kind"] == "bad_result"
-    for said in ("what look returns", "/0/amount", "/1/on", "amount"):
+    for said in ("return schema of look", "/0/amount", "/1/on", "amount"):
         assert said in str(done.result["message"])
     assert ran == [1]
 
 
-async def test_four_hundred_sleeping_tools_keep_nobody_waiting() -> None:
+async def test_400_sleeping_tools_do_not_block_the_loop() -> None:
     together, arrived = threading.Barrier(400), threading.Event()
 
     @stepladder.tool("look", effect="read")
@@ -383,7 +358,7 @@ PAYING: dict[str, Any] = {
 YES = {"confirm": [{"action": "yes"}]}
 
 
-async def test_an_irreversible_tool_whose_worker_died_waits_for_a_person_and_never_runs_again(works: Open) -> None:
+async def test_an_irreversible_tool_whose_worker_died_waits_for_settlement(works: Open) -> None:
     paid: list[int] = []
     begun = asyncio.Event()
 
@@ -425,9 +400,7 @@ def _hangs(paid: list[int], asynchronous: bool, release: threading.Event) -> Non
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_an_irreversible_tool_that_is_out_of_time_is_settled_and_never_run_again(
-    works: Open, asynchronous: bool
-) -> None:
+async def test_an_irreversible_tool_that_times_out_is_settled(works: Open, asynchronous: bool) -> None:
     paid: list[int] = []
     release = threading.Event()
     _hangs(paid, asynchronous, release)
@@ -448,7 +421,7 @@ async def test_an_irreversible_tool_that_is_out_of_time_is_settled_and_never_run
 
 
 @pytest.mark.parametrize("effect", ["irreversible", "read"])
-async def test_a_tool_that_cannot_know_what_it_did_says_so(works: Open, effect: str) -> None:
+async def test_a_tool_may_raise_effect_unknown(works: Open, effect: str) -> None:
     @stepladder.tool("pay", effect=effect)
     def pay(amount: int) -> None:
         raise stepladder.EffectUnknownError(f"the bank broke off while {amount} were paid")
@@ -466,9 +439,7 @@ async def test_a_tool_that_cannot_know_what_it_did_says_so(works: Open, effect: 
 
 
 @pytest.mark.parametrize("bad", [False, True], ids=["raises", "gives a bad result"])
-async def test_an_irreversible_tool_that_comes_back_in_the_wrong_way_goes_by_its_error_and_once(
-    works: Open, bad: bool
-) -> None:
+async def test_an_irreversible_tool_that_fails_runs_once(works: Open, bad: bool) -> None:
     paid: list[int] = []
 
     @stepladder.tool("pay", effect="irreversible")
@@ -486,7 +457,7 @@ async def test_an_irreversible_tool_that_comes_back_in_the_wrong_way_goes_by_its
     assert paid == [3]
 
 
-async def test_an_irreversible_tool_may_fail_in_whatever_words(works: Open) -> None:
+async def test_an_irreversible_tool_may_fail_with_any_message(works: Open) -> None:
     """An index looks into the error, and PostgreSQL's own functions for JSON stop at a NUL in it."""
 
     @stepladder.tool("pay", effect="irreversible")
@@ -502,19 +473,7 @@ async def test_an_irreversible_tool_may_fail_in_whatever_words(works: Open) -> N
     assert await w.rows(again, done.id) == []  # so that no other job of its lineage begins it
 
 
-async def test_an_irreversible_tool_that_comes_back_needs_no_settlement(works: Open) -> None:
-    paid: list[int] = []
-
-    @stepladder.tool("pay", effect="irreversible")
-    def pay(amount: int) -> None:
-        paid.append(amount)
-
-    w = await works()
-    done = await w.drive(await w.submit(PAYING), YES)
-    assert (done.status, paid) == ("succeeded", [3])
-
-
-async def test_a_request_to_cancel_waits_for_what_cannot_be_undone_and_keeps_its_result(works: Open) -> None:
+async def test_cancellation_waits_for_an_irreversible_tool(works: Open) -> None:
     beats: list[bool] = []
 
     async def heard() -> bool:
@@ -565,7 +524,7 @@ async def test_a_lost_lease_stops_an_async_tool(works: Open) -> None:
 # A tool that the model chooses
 
 
-async def test_the_tool_that_a_turn_chose_is_run_with_the_arguments_that_it_gave(works: Open) -> None:
+async def test_a_tool_chosen_by_the_model_runs_with_its_arguments(works: Open) -> None:
     @stepladder.tool("search", effect="read")
     def search(query: str) -> dict[str, str]:
         """Searches the articles."""
@@ -606,7 +565,7 @@ async def test_the_tool_that_a_turn_chose_is_run_with_the_arguments_that_it_gave
     assert w.engine.requests[1].text.startswith("search: ")
 
 
-async def test_an_error_goes_back_to_the_model_and_max_visits_ends_the_tries(works: Open) -> None:
+async def test_an_error_goes_back_to_the_model_until_max_visits(works: Open) -> None:
     @stepladder.tool("look", effect="read")
     def look(n: int) -> None:
         raise OutOfStockError(f"no number {n}")

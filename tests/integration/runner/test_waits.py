@@ -92,9 +92,7 @@ async def test_a_signal_during_the_turn_before_the_wait_is_not_missed(works: Ope
         ({"action": "go", "wait_id": "another"}, "wait_id"),
     ],
 )
-async def test_a_signal_that_does_not_fit_is_used_up_and_the_wait_goes_on(
-    works: Open, payload: Any, reason: str
-) -> None:
+async def test_an_invalid_signal_is_consumed_and_the_wait_continues(works: Open, payload: Any, reason: str) -> None:
     w = await works()
     job = await w.submit({"hold": waiting()})
     await w.drive(job)
@@ -107,7 +105,7 @@ async def test_a_signal_that_does_not_fit_is_used_up_and_the_wait_goes_on(
     assert (await w.drive(job, {"word": [{"action": "go"}]})).status == "succeeded"
 
 
-async def test_a_job_that_waits_is_taken_up_by_another_process_with_its_answers(works: Open) -> None:
+async def test_a_waiting_job_continues_in_another_process(works: Open) -> None:
     """As ``stepladder run --job`` does: nothing is due, and the answer itself wakes the job."""
     w = await works()
     job = await w.submit({"hold": waiting()})
@@ -168,7 +166,7 @@ async def test_the_deadline_stands_still_while_a_job_waits(works: Open) -> None:
     assert (after - before).total_seconds() >= 3600
 
 
-async def test_what_cannot_be_undone_takes_no_early_signal_and_runs_what_was_shown(works: Open) -> None:
+async def test_an_irreversible_tool_takes_no_early_signal(works: Open) -> None:
     paid: list[int] = []
 
     @stepladder.tool("pay", effect="irreversible")

@@ -62,7 +62,7 @@ async def test_jobs_run_one_after_the_other_until_none_is_due() -> None:
     assert (len(jobs.begun), jobs.asked) == (5, 6)
 
 
-async def test_a_job_stops_after_its_fair_time_only_while_all_places_are_taken() -> None:
+async def test_a_job_stops_after_its_fair_time_if_all_places_are_taken() -> None:
     gate = asyncio.Event()
     jobs = Jobs(gate.wait)
     executor = executor_of(jobs, 2, fair_s=-1.0)

@@ -42,9 +42,7 @@ async def test_a_flood_of_one_principal_does_not_keep_another_waiting(plant: Ope
 
 
 @pytest.mark.parametrize("bound", [0, 2])
-async def test_a_bound_of_a_principal_holds_and_what_was_passed_over_is_taken_when_there_is_room(
-    plant: Open, bound: int
-) -> None:
+async def test_a_principals_bound_holds_and_skipped_jobs_run_later(plant: Open, bound: int) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.1))) as p:
         async with Database(p.database_url) as database:
             await keep_bounds(database, {"bounded": bound})
@@ -63,7 +61,7 @@ async def test_a_bound_of_a_principal_holds_and_what_was_passed_over_is_taken_wh
         assert most == bound
 
 
-async def test_what_a_workflow_may_have_in_flight_is_kept_to_by_several_workers(plant: Open) -> None:
+async def test_a_workflows_bound_holds_across_workers(plant: Open) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.1))) as p:
         for _ in range(2):
             p.start_worker(concurrency=10).wait_until_ready()
@@ -72,7 +70,7 @@ async def test_what_a_workflow_may_have_in_flight_is_kept_to_by_several_workers(
         assert p.engine.peak_in_flight == 3
 
 
-async def test_the_bound_of_an_engine_holds_while_workers_come_and_are_killed(plant: Open) -> None:
+async def test_an_engines_bound_holds_while_workers_are_killed(plant: Open) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.3))) as p:
         killed, other = (p.start_worker(concurrency=10, engine_concurrency=6) for _ in range(2))
         for worker in (killed, other):

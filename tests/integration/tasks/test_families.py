@@ -93,7 +93,7 @@ async def publish_child(p: Plant) -> None:
         await Store(database).publish(CHILD.name, CHILD.version, CHILD.hash(), CHILD.definition())
 
 
-async def test_a_worker_that_is_killed_in_the_middle_of_a_list_loses_no_element(plant: Open) -> None:
+async def test_a_worker_killed_within_a_list_loses_no_element(plant: Open) -> None:
     engine = Engine(4)
     with plant(respond=engine) as p:
         killed = p.start_worker()
@@ -108,7 +108,7 @@ async def test_a_worker_that_is_killed_in_the_middle_of_a_list_loses_no_element(
         assert sorted(map(number, p.engine.requests)) == [1, 2, 3, 4, 4, 5, 6]
 
 
-async def test_a_worker_that_is_killed_in_the_middle_of_a_fan_out_starts_no_child_twice(plant: Open) -> None:
+async def test_a_worker_killed_within_a_fan_out_starts_no_child_twice(plant: Open) -> None:
     engine = Engine(3, 4)
     with plant(respond=engine) as p:
         killed = p.start_worker()

@@ -66,7 +66,7 @@ async def test_two_hundred_jobs_run_side_by_side_over_one_small_pool(plant: Open
         assert 0 < most <= POOL_SIZE
 
 
-async def test_a_job_goes_on_elsewhere_when_its_worker_is_killed_in_mid_turn(plant: Open) -> None:
+async def test_another_worker_runs_the_job_of_a_killed_one(plant: Open) -> None:
     with plant(respond=hangs_at_first) as p:
         killed = p.start_worker()
         killed.wait_until_ready()
@@ -80,7 +80,7 @@ async def test_a_job_goes_on_elsewhere_when_its_worker_is_killed_in_mid_turn(pla
         assert lost == [{"cause": "abandoned"}]
 
 
-async def test_what_a_flushed_broker_forgot_is_rung_again(plant: Open) -> None:
+async def test_the_sweep_replaces_messages_of_a_flushed_broker(plant: Open) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.2))) as p:
         p.start_worker(concurrency=2).wait_until_ready()
         await p.submit(chain(2), 8)
@@ -90,14 +90,14 @@ async def test_what_a_flushed_broker_forgot_is_rung_again(plant: Open) -> None:
         assert set(Counter(map(turn_of, p.engine.requests)).values()) == {1}
 
 
-async def test_a_job_whose_ring_was_lost_is_found(plant: Open) -> None:
+async def test_a_job_whose_message_was_lost_is_found(plant: Open) -> None:
     with plant(**always(SEVEN)) as p:
         p.start_worker().wait_until_ready()
         await p.submit(chain(1), notify=False)
         p.wait_until_all_succeeded()
 
 
-async def test_messages_that_mean_nothing_do_no_harm(plant: Open) -> None:
+async def test_meaningless_messages_do_no_harm(plant: Open) -> None:
     with plant(**always(SEVEN)) as p:
         worker = p.start_worker()
         worker.wait_until_ready()
@@ -122,7 +122,7 @@ async def test_messages_that_mean_nothing_do_no_harm(plant: Open) -> None:
         assert worker.end() == 0
 
 
-async def test_what_no_celery_has_made_ends_a_worker_in_good_order(plant: Open) -> None:
+async def test_a_malformed_message_ends_a_worker_cleanly(plant: Open) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.5))) as p:
         worker = p.start_worker()
         worker.wait_until_ready()
@@ -135,7 +135,7 @@ async def test_what_no_celery_has_made_ends_a_worker_in_good_order(plant: Open) 
         assert len(p.engine.requests) == 6
 
 
-async def test_a_worker_waits_for_its_broker_and_comes_back_to_it(plant: Open, tmp_path: Path) -> None:
+async def test_a_worker_waits_for_its_broker_and_reconnects(plant: Open, tmp_path: Path) -> None:
     with plant(**always(SEVEN)) as p:
         path = tmp_path / "later.sock"
         p.broker_url = f"redis+socket://{path}"
@@ -162,7 +162,7 @@ def broker_at(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-async def test_sigterm_ends_after_the_turn_with_its_answer_kept(plant: Open) -> None:
+async def test_sigterm_finishes_the_current_turn(plant: Open) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.5))) as p:
         worker = p.start_worker()
         worker.wait_until_ready()
@@ -179,7 +179,7 @@ async def test_sigterm_ends_after_the_turn_with_its_answer_kept(plant: Open) -> 
         assert len(p.engine.requests) == 15
 
 
-async def test_a_turn_that_does_not_end_is_broken_off_and_asked_again_elsewhere(plant: Open) -> None:
+async def test_a_turn_longer_than_the_drain_is_asked_again(plant: Open) -> None:
     with plant(respond=hangs_at_first) as p:
         worker = p.start_worker(drain_s=0.3)
         worker.wait_until_ready()

@@ -21,7 +21,7 @@ async def test_without_a_bound_everybody_has_a_slot_at_once() -> None:
     assert limiter.limit is None
 
 
-async def test_no_more_are_in_use_than_is_allowed_and_who_came_first_is_served_first() -> None:
+async def test_permits_are_given_within_the_bound_first_come_first_served() -> None:
     limiter = ConcurrencyLimiter(0)
     served: list[int] = []
     peak = 0
@@ -44,7 +44,7 @@ async def test_no_more_are_in_use_than_is_allowed_and_who_came_first_is_served_f
     assert limiter.in_use == 0
 
 
-async def test_nobody_overtakes_who_waits() -> None:
+async def test_no_caller_overtakes_a_waiting_one() -> None:
     limiter = ConcurrencyLimiter(1)
     first, second, third = limiter.permit(), limiter.permit(), limiter.permit()
     assert first.try_acquire()
@@ -56,7 +56,7 @@ async def test_nobody_overtakes_who_waits() -> None:
     assert second.held
 
 
-async def test_who_stops_waiting_leaves_no_slot_behind_even_at_the_last_moment() -> None:
+async def test_a_cancelled_waiter_leaves_no_permit_behind() -> None:
     limiter = ConcurrencyLimiter(1)
     held, late = limiter.permit(), limiter.permit()
     assert held.try_acquire()
@@ -71,7 +71,7 @@ async def test_who_stops_waiting_leaves_no_slot_behind_even_at_the_last_moment()
     assert held.try_acquire()
 
 
-async def test_fewer_slots_break_off_nothing_and_are_kept_to_from_then_on() -> None:
+async def test_a_lower_bound_cancels_nothing_and_holds_from_then_on() -> None:
     limiter = ConcurrencyLimiter(2)
     one, two, three = limiter.permit(), limiter.permit(), limiter.permit()
     assert one.try_acquire()
@@ -84,7 +84,7 @@ async def test_fewer_slots_break_off_nothing_and_are_kept_to_from_then_on() -> N
     assert three.try_acquire()
 
 
-async def test_a_bound_that_is_not_renewed_gives_no_slot_and_breaks_off_what_is_under_way() -> None:
+async def test_a_bound_that_is_not_renewed_cancels_requests() -> None:
     limiter = ConcurrencyLimiter(0)
     limiter.allow(5, in_(0.05))
     with limiter.permit() as permit:

@@ -47,7 +47,7 @@ def test_an_empty_variable_is_one_that_is_not_set(empty_folder: Path, monkeypatc
     assert (settings.model, settings.database_url, settings.log_level) == ("file", None, None)
 
 
-def test_secrets_show_themselves_only_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_ENGINE_API_KEY", "sk-1234")
     monkeypatch.setenv("STEPLADDER_DATABASE_URL", "postgresql://me:sesame@db/x")
     monkeypatch.setenv("STEPLADDER_BROKER_URL", "redis://:sesame@broker/0")
@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_read_is_named(empty_folder: Path, text: str) -> N
         load_settings()
 
 
-def test_the_api_is_for_this_machine_unless_somebody_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_listens_on_loopback_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (load_settings().host, load_settings().port) == ("127.0.0.1", 8700)
     monkeypatch.setenv("STEPLADDER_PORT", "tcp://10.0.0.1:8700")  # as Kubernetes sets it by itself
     assert load_settings().port == 8700
