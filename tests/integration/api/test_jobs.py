@@ -12,7 +12,7 @@ import pytest
 from stepladder.schemas import history, responses
 from stepladder.testing import Answer
 
-from .conftest import BILL, GOOD, problem
+from .conftest import GOOD
 
 if TYPE_CHECKING:
     from .conftest import Api
@@ -123,17 +123,6 @@ async def test_those_who_wait_hold_no_connection(bill: Api) -> None:
     async with bill.worker() as worker:
         await worker.drive(UUID(job["id"]))
     assert {answer.json()["status"] for answer in await asyncio.gather(*waiting)} == {"cancelled"}
-
-
-async def test_a_job_without_a_version_gets_the_highest_that_is_not_retired(bill: Api) -> None:
-    await bill.publish(BILL.replace("version: 1", "version: 3"))
-    assert (await bill.submit())["version"] == 3
-    await bill.rows("UPDATE workflows SET retired = true WHERE version = 3")
-    assert (await bill.submit())["version"] == 1
-    problem(await bill.client.post("/v1/jobs", json=GOOD | {"version": 3}), 422)
-    await bill.rows("UPDATE workflows SET retired = true")
-    body = problem(await bill.client.post("/v1/jobs", json=GOOD), 422)
-    assert "retired" in body["errors"][0]["reason"]
 
 
 @pytest.mark.parametrize("count", [1, 1000])

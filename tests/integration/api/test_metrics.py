@@ -137,7 +137,7 @@ async def test_observed_rules_are_counted_by_id(bill: Api) -> None:
 
 async def test_rows_that_settle_between_readings_are_counted_once(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepladder.models.counts.SETTLED_AFTER_S", 1.0)
-    tallies = Tallies(bill.reads._database)
+    tallies = Tallies(bill.store.database)
 
     def counted(tally: Tally) -> dict[str, float]:
         kinds = {"judged": "attempts", "closed": "turns", "timed": "attempts", "ended": "jobs"}

@@ -83,16 +83,6 @@ def test_a_payment_that_nobody_knows_of_is_settled(client: Client) -> None:
         client.settle(job.id, done=False)
 
 
-async def test_the_async_client_settles_as_well(client: Client, api_url: str) -> None:
-    job = unsettled(client)
-    client.cancel(job.id)
-    assert client.get(job.id).cancel_requested
-    async with AsyncClient(api_url) as other:
-        await other.settle(job.id, done=False)
-        done = await other.wait(job.id)
-    assert done.status is JobStatus.CANCELLED
-
-
 def given_up(client: Client) -> Job:
     """A job that no answer could satisfy: the engine says 35, and 36 to who is told that this was wrong."""
     client.publish(BILL.replace("total == 36", "total == 37").replace("name: bill", "name: strict"))
@@ -134,15 +124,6 @@ def test_a_replay_that_cannot_be_says_why(client: Client) -> None:
     open_ = client.replay(failed.id, "fork")
     with pytest.raises(ConflictError, match="has not ended"):
         client.replay(open_.id, "resume")
-
-
-async def test_the_async_client_replays_as_well(client: Client, api_url: str) -> None:
-    failed = given_up(client)
-    async with AsyncClient(api_url) as other:
-        assert (await other.revalidate(failed.id, {"states.sum.rules": []})).changed == 3
-        new = await other.replay(failed.id, "resume", idempotency_key="r1")
-        assert (await other.replay(failed.id, "resume", idempotency_key="r1")).id == new.id
-    assert new.replay_of == failed.id
 
 
 def jobs_in(database_url: str) -> int:
@@ -268,9 +249,9 @@ def test_keys_are_sent_and_never_shown(serve_api: Serve) -> None:
         assert "wrong-word" not in str(refused.value)
 
 
-def test_an_answer_that_is_lost_is_asked_for_again_and_makes_one_job(client: Client, database_url: str) -> None:
-    url = client._where.base_url
-    with Between(url, ["lose", BUSY, "lose", TOO_MANY]) as between, Client(between.url) as far:
+@pytest.mark.usefixtures("client")
+def test_an_answer_that_is_lost_is_asked_for_again_and_makes_one_job(api_url: str, database_url: str) -> None:
+    with Between(api_url, ["lose", BUSY, "lose", TOO_MANY]) as between, Client(between.url) as far:
         assert far.submit("bill", TEAM).input == TEAM
     assert len(between.seen) == 5
     keys = {
@@ -280,17 +261,18 @@ def test_an_answer_that_is_lost_is_asked_for_again_and_makes_one_job(client: Cli
     assert jobs_in(database_url) == 1
 
 
-def test_a_stream_that_breaks_goes_on_where_it_was(client: Client) -> None:
+def test_a_stream_that_breaks_goes_on_where_it_was(client: Client, api_url: str) -> None:
     job = client.submit("bill", TEAM)
     client.signal(job.id, "approval", APPROVE)
     client.wait(job.id, 30)
     whole = [event.ordinal for event in client.events(job.id)]
-    with Between(client._where.base_url, ["cut", BUSY, "cut", "lose"]) as between, Client(between.url) as far:
+    with Between(api_url, ["cut", BUSY, "cut", "lose"]) as between, Client(between.url) as far:
         assert [event.ordinal for event in far.events(job.id, follow=True)] == whole
 
 
-def test_patience_has_an_end_and_none_is_none(client: Client, database_url: str) -> None:
-    with Between(client._where.base_url, [BUSY, GONE]) as between:
+@pytest.mark.usefixtures("client")
+def test_patience_has_an_end_and_none_is_none(api_url: str, database_url: str) -> None:
+    with Between(api_url, [BUSY, GONE]) as between:
         with Client(between.url, retry_for_s=0) as hasty, pytest.raises(UnavailableError) as refused:
             hasty.submit("bill", TEAM)
         assert refused.value.status == 503
@@ -305,8 +287,8 @@ def test_patience_has_an_end_and_none_is_none(client: Client, database_url: str)
     assert "stepladder" in no.value.remedy
 
 
-async def test_the_async_client_says_the_same(client: Client) -> None:
-    async with AsyncClient(client._where.base_url) as far:
+async def test_the_async_client_says_the_same(client: Client, api_url: str) -> None:
+    async with AsyncClient(api_url) as far:
         assert (await far.publish(BILL)).name == "bill"
         job = await far.submit("bill", TEAM)
         async for event in far.events(job.id, follow=True):
@@ -319,7 +301,7 @@ async def test_the_async_client_says_the_same(client: Client) -> None:
         assert len([event async for event in far.events(job.id)]) == done.event_count
         with pytest.raises(ConflictError):
             await far.cancel(job.id)
-        assert repr(far) == f"AsyncClient('{client._where.base_url}')"
+        assert repr(far) == f"AsyncClient('{api_url}')"
 
 
 def test_to_import_the_package_loads_no_client() -> None:
