@@ -1,4 +1,4 @@
-"""What the buttons do, and what keeps others from pressing them."""
+"""What the buttons do, and who may press them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def status(visitor: Visitor, job: UUID) -> str:
     return str(found.status)
 
 
-async def test_a_job_is_paused_and_goes_on(visitor: Visitor) -> None:
+async def test_a_job_is_paused_and_unpaused(visitor: Visitor) -> None:
     job = await visitor.site.submit()
     for path, after in (("pause", "paused"), ("unpause", "queued")):
         page = await visitor.job(job)
@@ -67,7 +67,7 @@ async def test_the_signal_that_a_job_waits_for_is_sent(visitor: Visitor) -> None
     assert "no longer waits for this signal" in late.text
 
 
-async def test_what_cannot_be_undone_is_shown_before_it_is_started(visitor: Visitor) -> None:
+async def test_irreversible_calls_are_shown_before_they_start(visitor: Visitor) -> None:
     job = await visitor.site.run(document=PAYING)
     page = await visitor.job(job)
     assert "starts irreversible calls" in page
@@ -85,7 +85,7 @@ async def test_what_cannot_be_undone_is_shown_before_it_is_started(visitor: Visi
     assert "{&#34;paid&#34;: 36}" in await visitor.job(job)
 
 
-async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor) -> None:
+async def test_a_call_is_settled_once(visitor: Visitor) -> None:
     job = await visitor.site.run_unsettled()
     page = await visitor.job(job)
     [call] = (await visitor.site.reads.timeline(job)).tools
@@ -106,7 +106,7 @@ async def test_what_is_to_be_settled_is_shown_and_settled_once(visitor: Visitor)
     assert "tool pay settled by local: it took effect" in await visitor.job(job)
 
 
-async def test_what_did_not_take_effect_goes_by_its_error(visitor: Visitor) -> None:
+async def test_a_call_without_effect_takes_the_error_edge(visitor: Visitor) -> None:
     job = await visitor.site.run_unsettled()
     page = await visitor.job(job)
     assert (await visitor.post(f"/jobs/{job}/settle", page, done="no", result="{")).status_code == 303
@@ -126,7 +126,7 @@ async def test_what_did_not_take_effect_goes_by_its_error(visitor: Visitor) -> N
         ({"done": "no", "key": "another"}, "and not of another"),
     ],
 )
-async def test_a_settlement_of_no_use_is_told_beside_what_was_typed(
+async def test_a_rejected_settlement_is_explained_beside_what_was_typed(
     visitor: Visitor, fields: dict[str, str], said: str
 ) -> None:
     job = await visitor.site.run_unsettled()
@@ -141,7 +141,7 @@ async def test_a_settlement_of_no_use_is_told_beside_what_was_typed(
     assert found.said is None
 
 
-async def test_a_request_to_end_that_waits_for_a_settlement_is_said(visitor: Visitor) -> None:
+async def test_a_cancellation_waits_for_the_settlement(visitor: Visitor) -> None:
     job = await visitor.site.run_unsettled()
     page = await visitor.job(job)
     await visitor.post(f"/jobs/{job}/cancel", page)
@@ -172,7 +172,7 @@ async def test_a_settlement_wants_its_token(visitor: Visitor) -> None:
         ({"name": "other", "payload": "{}"}, "no longer waits for this signal"),
     ],
 )
-async def test_a_signal_of_no_use_is_told_beside_what_was_typed(
+async def test_a_rejected_signal_is_explained_beside_what_was_typed(
     visitor: Visitor, fields: dict[str, str], said: str
 ) -> None:
     job = await visitor.site.run(USAGE, RIGHT)

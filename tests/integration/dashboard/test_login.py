@@ -45,7 +45,7 @@ async def log_in(visitor: Visitor, key: str, following: str = "/", headers: Mapp
     return str(answer.headers["location"])
 
 
-async def test_nobody_sees_a_page_without_a_key(keyed: Visitor) -> None:
+async def test_no_page_is_shown_without_a_key(keyed: Visitor) -> None:
     job = await keyed.site.submit()
     answer = await keyed.client.get(f"/jobs/{job}?a=b")
     assert answer.status_code == 303
@@ -85,7 +85,7 @@ async def test_the_cookie_is_not_the_key_and_is_kept_from_scripts_and_other_site
         keyed.client.cookies.clear()
 
 
-async def test_a_wrong_key_is_told_and_opens_nothing(keyed: Visitor) -> None:
+async def test_a_wrong_key_is_rejected(keyed: Visitor) -> None:
     page = await keyed.page("/login")
     for key in ("wrong", "", "ä" * 500):
         answer = await keyed.post("/login", page, key=key, next="/")
@@ -132,7 +132,7 @@ async def test_a_key_that_may_not_read_is_told_so(keyed: Visitor) -> None:
     assert (await keyed.post("/logout", page)).status_code == 303
 
 
-async def test_a_forged_or_old_cookie_is_nobodys() -> None:
+async def test_a_forged_or_expired_cookie_is_rejected() -> None:
     time = 1000.0
     sessions, others = Sessions(lambda: time), Sessions(lambda: time)
     session = sessions.begin(Principal("reader", frozenset(["jobs:read"])))

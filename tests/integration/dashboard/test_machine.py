@@ -1,4 +1,4 @@
-"""The machine as a graph: on a job's page with the way that was taken, and on a version's page with its findings."""
+"""The machine as a graph: on a job's page with the path taken, and on a version's page with its findings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def taken(page: str) -> set[tuple[str, str]]:
     return set(re.findall(r'<g class="edge taken[^"]*"><title>(\S+) to ([^:]+):', page))
 
 
-async def test_the_way_that_a_job_took_is_drawn_and_told(visitor: Visitor) -> None:
+async def test_the_path_of_a_job_is_drawn_and_listed(visitor: Visitor) -> None:
     job = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [{"action": "approve"}]})
     page = unescape(await visitor.job(job))
     assert taken(page) == {("usage", "run_usage"), ("run_usage", "bill"), ("bill", "approve"), ("approve", "done")}

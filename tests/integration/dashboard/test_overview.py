@@ -64,7 +64,7 @@ async def test_the_overview_is_of_one_workflow_where_the_address_names_it(visito
     assert "No attempts in this period for nobody" in await visitor.page("/?workflow=nobody&since=never")
 
 
-async def test_failures_and_the_queue_are_shown_with_ways_to_them(visitor: Visitor) -> None:
+async def test_failures_and_the_queue_are_shown_with_links(visitor: Visitor) -> None:
     failed = await visitor.site.run(USAGE, WRONG, WRONG, WRONG)
     await visitor.site.submit()
     page = await visitor.page("/")

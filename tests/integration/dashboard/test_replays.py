@@ -78,7 +78,7 @@ async def test_a_job_is_forked_from_a_turn_with_changes(visitor: Visitor) -> Non
         ({"mode": "revalidate", "set": "states.nowhere.ask=x"}, "Nothing was started"),
     ],
 )
-async def test_a_replay_that_cannot_be_is_told_beside_what_was_typed(
+async def test_an_impossible_replay_is_explained_beside_what_was_typed(
     visitor: Visitor, fields: dict[str, str], said: str
 ) -> None:
     job = await visitor.site.run(USAGE, WRONG, WRONG, WRONG)
@@ -123,7 +123,7 @@ async def test_two_jobs_are_compared_by_the_id_of_the_other(visitor: Visitor) ->
     assert odd.headers["location"] == f"/jobs/{one}/diff/%2F%2Fevil.example"
 
 
-async def test_whoever_only_reads_runs_nothing_again(visit: Visit) -> None:
+async def test_a_reader_cannot_replay(visit: Visit) -> None:
     visitor = await visit(keys=KEYS)
     job = await visitor.site.run(USAGE, WRONG, WRONG, WRONG)
     await log_in(visitor, "r-key")

@@ -1,4 +1,4 @@
-"""The page of workflows and its switches; and a wait that is not for whoever looks at it."""
+"""The page of workflows and its buttons, and a wait that someone else must answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_without_any_workflow_it_says_how_to_publish_one(visitor: Visitor)
     assert "stepladder publish" in await visitor.page("/workflows")
 
 
-async def test_a_workflow_is_paused_and_goes_on_and_its_jobs_say_so(visitor: Visitor) -> None:
+async def test_a_workflow_is_paused_and_unpaused(visitor: Visitor) -> None:
     job = await visitor.site.submit(BILL)
     page = await visitor.page("/workflows")
     name = next(version.name for version in await visitor.site.reads.workflows())
@@ -40,7 +40,7 @@ async def test_a_workflow_is_paused_and_goes_on_and_its_jobs_say_so(visitor: Vis
     assert "paused by local, with workflow usage-bill" in await visitor.job(job)
 
 
-async def test_a_version_is_retired_and_taken_back(visitor: Visitor) -> None:
+async def test_a_version_is_retired_and_unretired(visitor: Visitor) -> None:
     await visitor.site.submit(BILL)
     [version] = await visitor.site.reads.workflows()
     path = f"/workflows/{version.name}/{version.version}"
@@ -52,7 +52,7 @@ async def test_a_version_is_retired_and_taken_back(visitor: Visitor) -> None:
         assert ("retired</span>" in page) is retired
 
 
-async def test_what_is_not_there_is_not_found_and_a_forged_form_does_nothing(visitor: Visitor) -> None:
+async def test_unknown_versions_and_forged_forms_change_nothing(visitor: Visitor) -> None:
     await visitor.site.submit(BILL)
     page = await visitor.page("/workflows")
     for path in ("nobody/pause", "nobody/1/retire", f"nobody/{2**31}/retire"):
@@ -61,7 +61,7 @@ async def test_what_is_not_there_is_not_found_and_a_forged_form_does_nothing(vis
     assert forged.status_code == 403
 
 
-async def test_whoever_only_looks_has_no_switches(visit: Visit) -> None:
+async def test_a_reader_has_no_buttons(visit: Visit) -> None:
     visitor = await visit(keys=parse_keys(READER))
     login = await visitor.page("/login")
     assert (await visitor.post("/login", login, key="eye-key")).status_code == 303
@@ -73,7 +73,7 @@ async def test_whoever_only_looks_has_no_switches(visit: Visit) -> None:
     assert (await visitor.post(f"/workflows/{version.name}/pause", page)).status_code == 403
 
 
-async def test_a_wait_for_somebody_else_has_no_form_and_a_form_that_is_sent_all_the_same_is_refused(
+async def test_a_wait_for_someone_else_has_no_form_and_rejects_one(
     visitor: Visitor,
 ) -> None:
     job = await visitor.site.run(document=ASKING, value={})
