@@ -1,4 +1,4 @@
-"""Somebody who acts: who submits a job, sends a signal, or says whether a tool took effect."""
+"""Who acts: who submits a job, sends a signal, or settles whether a tool took effect."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A name, and what its bearer may use. ``scopes`` None means all."""
+    """A name and its permissions. ``scopes`` None means all."""
 
     name: str
     scopes: frozenset[str] | None = None
 
     def lacks(self, wanted: Iterable[str]) -> list[str]:
-        """The scopes of ``wanted`` that are not there, in order."""
+        """The missing scopes of ``wanted``, in order."""
         return [] if self.scopes is None else [scope for scope in wanted if scope not in self.scopes]
 
 
 LOCAL = Actor("local")
-"""Whoever sits at this machine, or at the database."""
+"""Loopback clients when no keys are configured, and whoever can reach the database."""

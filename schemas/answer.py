@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A whole HTTP answer, of whatever status.
+    """A complete HTTP response, of any status.
 
     ``body`` is exactly what came over the wire once the transfer's own framing is off; ``streamed`` says that it is
-    a ``text/event-stream``. ``retry_after_s`` is the header ``Retry-After`` in seconds, where there was one.
+    a ``text/event-stream``. ``retry_after_s`` is the header ``Retry-After`` in seconds, if there was one.
     """
 
     status: int
@@ -28,7 +28,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No whole answer came. ``body`` holds the bytes that did, ``status`` the HTTP status if headers came."""
+    """No complete answer arrived. ``body`` holds the bytes that did, ``status`` the HTTP status if headers arrived."""
 
     cause: Cause
     detail: str
@@ -54,7 +54,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The one completion inside an answer, in a form that no longer depends on whether it was streamed.
+    """The one completion inside an answer, the same whether it was streamed or not.
 
     ``content`` is the exact text as UTF-8, or None for null. ``finish_reason`` is the engine's own word, known or not.
     """
@@ -85,9 +85,9 @@ class Violation:
 class Verdict:
     """What the ladder made of one arrival.
 
-    ``errors`` are what made it fail, in order; ``observed`` are broken rules of severity ``observe``, which reject
-    nothing. ``output`` is the parsed answer and is set for ``valid`` alone. ``schema_known_bad`` says that it was made
-    knowing that the engine refused this schema while it answered a known-good one.
+    ``errors`` are why it is not valid, in order; ``observed`` are broken rules of severity ``observe``, which reject
+    nothing. ``output`` is the parsed answer and is set for ``valid`` alone. ``schema_known_bad`` says that the
+    engine was known to refuse this schema while it answered a known-good one.
     """
 
     outcome: Outcome

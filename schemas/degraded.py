@@ -1,4 +1,4 @@
-"""What was kept of a turn that was given up. It is no output: nothing in the machine ever reads it."""
+"""What was kept of a failed turn. It is not an output: the machine never reads it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepladder.schemas.outcomes import Outcome  # noqa: TC001 -- pydantic reads
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One thing that is lost or unsure: where in the answer as the model wrote it (a JSON pointer), and why."""
+    """One thing that is lost or unsure: where in the answer (a JSON pointer), and why."""
 
     pointer: str
     reason: str
@@ -18,7 +18,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """The salvaged ``value``, everything that was ``lost`` on the way, and the attempt that it is kept from.
+    """The salvaged ``value``, everything that is ``lost``, and the attempt that it comes from.
 
     ``attempt`` is that attempt's ordinal in the turn, ``outcome`` what the ladder had made of it: never ``valid``.
     """

@@ -1,7 +1,6 @@
 """A workflow document: the shape that YAML, JSON and Python all build.
 
-Only the shape stands here. Whether its edges lead somewhere, its names exist and its schemas hold is checked by
-``workflows.compile``, which turns a document into a machine.
+Only the shape is here. ``lint.compile`` checks edges, names and schemas, and turns a document into a machine.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def _schema_of(value: Any) -> Any:
     return value
 
 
-# Where a field is text or a map, the value's own shape says which is meant: one error, and not one for each branch.
+# If a field is text or a map, the value's shape decides: one error instead of one for each branch.
 Action = Annotated[str, Field(min_length=1, max_length=100)]
 StateName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Expression = Annotated[str, Field(min_length=1)]
@@ -43,7 +42,7 @@ JsonSchema: TypeAlias = Annotated[dict[str, Any], BeforeValidator(_schema_of)]
 
 
 class Part(BaseModel):
-    """A piece of a document: unknown fields are errors, and nothing changes once it is built."""
+    """A part of a document, immutable. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
@@ -66,14 +65,14 @@ class Sampling(Part):
 
 class Retry(Part):
     """How often a turn is tried. ``attempts`` counts answers that arrived, the first one included; ``transport``
-    counts the rest, and is bound by the deadline alone where it is missing. ``None`` takes the default."""
+    counts the rest; without it only the deadline limits them. ``None`` takes the default."""
 
     attempts: int = Field(3, ge=0, le=100)
     transport: int | None = Field(None, ge=0, le=1000)
 
 
 class ToolRetry(Part):
-    """How often a tool may be run: ``attempts`` counts runs that came back, the first one included."""
+    """How often a tool may be run: ``attempts`` counts runs that returned, the first one included."""
 
     attempts: int = Field(1, ge=1, le=100)
 
@@ -93,12 +92,12 @@ class RuleSpec(Part):
         if (self.check is None) == (self.call is None):
             raise ValueError("a rule has either `check` (CEL) or `call` (a rule registered in Python)")
         if self.check is not None and not self.reason:
-            raise ValueError("a rule with `check` needs a `reason`, which the model is told when the rule is broken")
+            raise ValueError("a rule with `check` needs a `reason`, which the model is told if the rule is broken")
         return self
 
 
 class EngineChoice(Part):
-    """What a workflow sets for all its turns, and a state for its own."""
+    """Settings of a workflow for all its turns, or of a state for its own."""
 
     model: str | None = Field(None, min_length=1, max_length=300)
     decoding: Literal["strict", "prompt"] | None = None
@@ -109,7 +108,7 @@ class EngineChoice(Part):
 
 class Each(Part):
     """A list built element by element: one for each item of ``over``, or ``count`` of them, or until an output has the
-    action ``until``. ``unique`` are JSON pointers into an element that no two elements may have alike."""
+    action ``until``. ``unique`` are JSON pointers into an element; no two elements may have the same value there."""
 
     over: Expression | None = None
     count: Expression | None = None
@@ -158,8 +157,8 @@ class Chosen(Part):
 class Call(Part):
     """A tool run by the machine. ``effect`` must agree with the code's word where it is given.
 
-    ``timeout_s`` in seconds, of one run; where the code says one as well, the smaller holds. Without ``retry`` an error
-    is never followed by another run.
+    ``timeout_s`` in seconds, of one run; if the code has one as well, the smaller applies. Without ``retry`` a tool is
+    not run again after an error.
     """
 
     tool: Annotated[Annotated[str, Tag(PLAIN)] | Annotated[Chosen, Tag(MAP)], Discriminator(_shape)]
@@ -172,9 +171,9 @@ class Call(Part):
 
 
 class WaitSpec(Part):
-    """The signal that is waited for. ``timeout_s`` in seconds; without it the job waits for ever.
+    """The expected signal. ``timeout_s`` in seconds; without it the job waits forever.
 
-    ``by: other`` takes it from nobody but a second principal, and ``scopes`` are what its sender needs.
+    ``by: other`` accepts it only from another principal; ``scopes`` are what its sender needs.
     """
 
     signal: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$", max_length=100)
@@ -186,7 +185,7 @@ class WaitSpec(Part):
 
 
 class Wait(Part):
-    """An outside event."""
+    """A state that waits for a signal."""
 
     wait: WaitSpec
     next: dict[Action, StateName]
@@ -195,7 +194,7 @@ class Wait(Part):
 class FanOut(Part):
     """One child for each item of ``over``, at most ``concurrency`` of them at once.
 
-    The first that fails stops the others, unless ``failures`` says to collect them.
+    The first failure stops the others, unless ``failures`` is ``collect``.
     """
 
     over: Expression
@@ -205,7 +204,7 @@ class FanOut(Part):
 
 
 class ChildWorkflow(Part):
-    """A child job of the workflow that ``call`` names, or several; without ``version``, the newest when they start."""
+    """A child job of the workflow ``call``, or several; without ``version``, of the newest when they start."""
 
     call: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)
     version: int | None = Field(None, ge=1, le=2**31 - 1)
@@ -226,7 +225,7 @@ KINDS = ("ask", "tool", "wait", "call", "end")
 
 
 def _kind(state: Any) -> str | None:
-    """A state is of the kind whose word it has; with none of them, or with several, it is of no kind."""
+    """The kind is the one keyword of ``KINDS`` that a state has; with none or several it has no kind."""
     if isinstance(state, Part):
         words = [word for word in KINDS if hasattr(state, word)]
     else:
@@ -245,7 +244,7 @@ State: TypeAlias = Annotated[
 
 
 class Loop(Part):
-    """When a job goes in circles: ``repeats`` visits like the one before, or ``stale`` turns with nothing new."""
+    """When a job is in a loop: ``repeats`` visits like the one before, or ``stale`` turns with nothing new."""
 
     repeats: int = Field(2, ge=1, le=1000)
     stale: int = Field(5, ge=1, le=1000)
@@ -254,7 +253,7 @@ class Loop(Part):
 class Limits(Part):
     """Bounds of one job. ``token_budget`` counts prompt and completion of every attempt; ``deadline_s`` in seconds.
 
-    ``max_in_flight`` bounds how many jobs of the workflow, of all its versions, workers have in hand at once.
+    ``max_in_flight`` limits how many jobs of the workflow, in all its versions, are leased by workers at once.
     """
 
     max_turns: int = Field(50, ge=0, le=100_000)
@@ -280,14 +279,14 @@ class Workflow(EngineChoice):
     states: dict[StateName, State] = Field(min_length=1, max_length=1000)
 
     def definition(self) -> dict[str, Any]:
-        """The document as JSON, without what merely repeats a default: equal for YAML, JSON and Python."""
+        """The document as JSON, without defaults: equal for YAML, JSON and Python."""
         definition: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         return definition
 
     def hash(self) -> str:
         """SHA-256 of the canonical definition.
 
-        Only in an output's schema does the order of names count: a constrained decoder writes the fields in it.
+        The order of names counts only in an output's schema: a constrained decoder writes the fields in that order.
         """
         definition = self.definition()
         for state in definition["states"].values():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class StepladderError(Exception):
-    """Something that the person at the keyboard can act on.
+    """Something that the user can act on.
 
     ``str(error)`` says what happened; ``remedy`` says what to do next, in one sentence, or is empty.
-    Errors of libraries are mapped to a subclass where they enter, so that a face needs to know this class alone.
+    Errors of libraries are mapped to a subclass where they enter, so that the interfaces only need this class.
     """
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
@@ -16,7 +16,7 @@ class StepladderError(Exception):
 
 
 class BadInputError(StepladderError):
-    """What was handed in cannot be used: exit code 2, HTTP 4xx."""
+    """Unusable input: exit code 2, HTTP 4xx."""
 
 
 class EffectUnknownError(StepladderError):
@@ -27,8 +27,8 @@ class EffectUnknownError(StepladderError):
 
 
 class UnreachableError(StepladderError):
-    """A server that is needed does not answer or cannot be started: exit code 3, HTTP 503."""
+    """A required server does not answer or cannot be started: exit code 3, HTTP 503."""
 
 
 class GoneError(StepladderError):
-    """What is asked for was taken away by retention, as the settings say: exit code 1, HTTP 410."""
+    """The requested data was deleted by retention: exit code 1, HTTP 410."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class EventKind(StrEnum):
-    """What happened. The words are stored, so that a member may be added but never renamed."""
+    """What happened. The values are stored: members may be added but never renamed."""
 
     JOB_CREATED = "job_created"
     JOB_STARTED = "job_started"
@@ -48,7 +48,7 @@ class EventKind(StrEnum):
 
 
 FINAL = (EventKind.JOB_SUCCEEDED, EventKind.JOB_FAILED, EventKind.JOB_CANCELLED)
-"""With these a history ends."""
+"""The last event of a history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One thing to say about a workflow document: where, what, and what to write instead."""
+"""One finding about a workflow document: where, what, and what to write instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """An error keeps the document out. A warning is worth a look, and a hint a thought: neither keeps it out."""
+    """A document with an error is refused. Warnings and hints, which matter less, do not refuse it."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class JobStatus(StrEnum):
-    """Where a job stands. The last three are final."""
+    """The last three are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -40,7 +40,7 @@ class Failure(StrEnum):
 
 
 SETTLEMENT = "settlement"
-"""What a job waits for when nobody can know whether an irreversible tool took effect."""
+"""What a job waits for when it is unknown whether an irreversible tool took effect."""
 
 CHILDREN = "children"
 """What a job waits for while the jobs that it called run."""

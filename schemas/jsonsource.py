@@ -1,7 +1,8 @@
-"""JSON's own text, read by JSON's own rules, as the nodes that a YAML reader would make of it.
+"""JSON text, read by the rules of JSON, as the nodes that a YAML reader would make of it.
 
-YAML 1.2 calls JSON a part of itself, yet its readers refuse or change what JSON allows: keys of over 1,024 characters,
-U+007F, a bare U+0085. So text that is JSON never reaches them; it is also read many times faster.
+JSON is a subset of YAML 1.2, yet YAML readers refuse or change some of what JSON allows: keys of over 1,024 characters,
+U+007F, a bare U+0085. So JSON text never reaches them; it is also read many times
+faster, and no JSON library reports positions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _NotJsonError(Exception):
 
 
 def compose_json(text: str) -> Node | None:
-    """The one value that the text is, or None where the text is not JSON or nests too deep to be of use."""
+    """The one value of the text, or None if it is not JSON or is nested too deep."""
     scanner = _Scanner(text)
     try:
         return scanner.document()
@@ -90,7 +91,7 @@ class _Scanner:
         return ScalarNode("str", value, start_mark=mark, style='"')
 
     def several(self, depth: int, closing: str) -> list[Node] | list[tuple[Node, Node]]:
-        """The items of a list or the pairs of a map, from the opening mark to behind the closing one."""
+        """The items of a list or the pairs of a map, from the opening bracket to after the closing one."""
         items: list[Node] = []
         pairs: list[tuple[Node, Node]] = []
         self.at += 1

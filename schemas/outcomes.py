@@ -1,4 +1,4 @@
-"""The words for what became of an attempt: one outcome, at most one cause, four rungs."""
+"""The result of an attempt: one outcome, at most one cause, four rungs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 class Outcome(StrEnum):
-    """What became of one attempt. Apart from ``valid``, the members stand in their order of precedence."""
+    """The result of one attempt. Apart from ``valid``, the members are in their order of precedence."""
 
     VALID = "valid"
     TRANSPORT = "transport"
@@ -98,11 +98,11 @@ CAUSES: MappingProxyType[Outcome, tuple[Cause, ...]] = MappingProxyType(
         ),
     }
 )
-"""Which causes an outcome may have. Outcomes that are missing have none, or have words of the user's own."""
+"""The causes that an outcome may have. The other outcomes have none, or keywords and rule ids."""
 
 
 class RungState(StrEnum):
-    """How far an answer came on one rung."""
+    """The state of one rung."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -111,7 +111,7 @@ class RungState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rungs:
-    """The four rungs of the ladder, in the order in which an answer climbs them."""
+    """The four rungs of the ladder, in order."""
 
     termination: RungState = RungState.NOT_REACHED
     parse: RungState = RungState.NOT_REACHED

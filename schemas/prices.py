@@ -1,4 +1,4 @@
-"""What tokens cost, by the operator's word."""
+"""What tokens cost, as the operator configured it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 EVERY_OTHER = "*"
-"""Stands for the models that are not named."""
+"""Matches the models that are not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The price of each model, in one ``currency``, whose word may be empty. A model without one costs nobody knows
-    what; ``EVERY_OTHER`` may name a price for those.
+    """The price of each model, in one ``currency``, whose name may be empty. The cost of a model without one is
+    unknown; ``EVERY_OTHER`` may name a price for those.
     """
 
     models: Mapping[str, Price] = field(default_factory=lambda: MappingProxyType({}))

@@ -15,7 +15,7 @@ from stepladder.schemas.shape import ResponseModel
 
 
 class Mode(StrEnum):
-    """What a replay is to do."""
+    """What a replay does."""
 
     REVALIDATE = "revalidate"
     """Judge what is stored again. Nothing is asked, and nothing written."""

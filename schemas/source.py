@@ -1,7 +1,7 @@
-"""The text of a document, YAML 1.2 or JSON, as plain data that still knows on which line each value stands.
+"""The text of a document, YAML 1.2 or JSON, as plain data with the line of each value.
 
 ruamel.yaml finds the structure of YAML, ``jsonsource`` that of JSON; the values of both are read here, by YAML 1.2's
-core schema, in which ``no`` is a word, ``012`` is twelve and a date is text.
+core schema, in which ``no`` is a string, ``012`` is twelve and a date is a string.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Source:
 
 
 def read(text: str) -> Source | list[Finding]:
-    """Reads one document. Every duplicate key, foreign tag and unusable value is found, not the first alone."""
+    """Reads one document. Every duplicate key, foreign tag and unusable value is found, not only the first."""
     if len(text) > MAX_CHARACTERS:
         return [_finding("too_large", "", f"the document has {len(text):,} characters; {MAX_CHARACTERS:,} are allowed")]
     try:
@@ -77,7 +77,7 @@ def read(text: str) -> Source | list[Finding]:
                 "syntax",
                 "",
                 f"this is neither YAML nor JSON: {problem}",
-                "mend the text at this line; a value with `: ` or a leading `{`, `[`, `*`, `&` wants quotes",
+                "fix the text at this line; a value with `: ` or a leading `{`, `[`, `*`, `&` needs quotes",
                 line=None if mark is None else mark.line + 1,
                 column=None if mark is None else mark.column + 1,
             )
@@ -134,7 +134,7 @@ class _Reader:
                 continue
             where = (*path, key)
             if key in mapping:
-                message = f"the key {key!r} stands twice, first on line {first[key]}"
+                message = f"the key {key!r} occurs twice, first on line {first[key]}"
                 self._find("duplicate_key", pointer(where), message, "remove one of the two", key_node)
                 continue
             first[key] = key_node.start_mark.line + 1
@@ -146,7 +146,7 @@ class _Reader:
         try:
             text = text.encode("utf-16", "surrogatepass").decode("utf-16")  # JSON spells one character as two escapes
         except UnicodeDecodeError:
-            self._find("bad_unicode", where, "half of a surrogate pair stands here alone", "remove it", node)
+            self._find("bad_unicode", where, "this contains an unpaired surrogate", "remove it", node)
             return ""
         is_text = node.style is not None or str(node.tag).removeprefix(_CORE) == "str"
         return text if is_text else self._plain(text, where, node)
@@ -160,7 +160,7 @@ class _Reader:
             return int(text, 0)
         number = float(text) if _FRACTION.fullmatch(text) else None
         if _NOT_FINITE.fullmatch(text) or (number is not None and abs(number) == float("inf")):
-            self._find("not_finite", where, f"{text} is no JSON number", "write a finite number", node)
+            self._find("not_finite", where, f"{text} is not a JSON number", "write a finite number", node)
             return None
         return text if number is None else number
 

@@ -14,18 +14,18 @@ from stepladder.schemas.outcomes import CAUSES, Outcome, Rungs, RungState
 
 LOSSES: tuple[str, ...] = CAUSES[Outcome.TRANSPORT]
 ALIKE = 0.8
-"""How alike two names are, by difflib's ratio, for one to be a slip of the pen: `rule` for `rules`, `expected`."""
+"""How similar, by difflib's ratio, an unknown name is to a known one to be a typo: `rule` for `rules`."""
 
 RUNGS = tuple(field.name for field in fields(Rungs))
 State = Annotated[RungState, Field(strict=False)]
 
 
 class Response(BaseModel):
-    """What came back: a ``status`` with a ``body``, or ``transport``, the cause for which no whole answer did.
+    """A ``status`` with a ``body``, or ``transport``, the cause why no complete answer arrived.
 
     ``body`` is parsed JSON, or a string of the exact bytes. ``streamed`` says that it came as ``text/event-stream``;
-    a body that begins as one is read as one without it. Of a lost answer the part that came may be given. Other
-    fields, such as headers, are passed over.
+    a body that begins as one is read as one without it. The part of a lost answer that arrived may be given.
+    Other fields, such as headers, are ignored.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -45,7 +45,7 @@ class Response(BaseModel):
 
 
 class ExpectedError(Part):
-    """One error, by as much of it as is given."""
+    """One error; fields that are not given are not compared."""
 
     pointer: str | None = None
     reason: str | None = None
@@ -67,9 +67,9 @@ class ExpectedRungs(Part):
 
 
 class Expect(Part):
-    """What the verdict is to be; what is not given is not looked at. ``pointer`` is that of the first error.
+    """The expected verdict; what is not given is not compared. ``pointer`` is that of the first error.
 
-    A line that ``judge`` printed is one too, and so ``id`` may stand here.
+    A line that ``judge`` printed is one too, so ``id`` is allowed.
     """
 
     id: Any = None
@@ -89,7 +89,7 @@ class Expect(Part):
 
 
 class Expecting(Part):
-    """A line, as far as it expects something."""
+    """The ``expect`` of a line."""
 
     expect: Expect
 
@@ -101,10 +101,10 @@ def _id(value: Any) -> str | int:
 
 
 class Specimen(BaseModel):
-    """One line. Fields that are not known, such as notes, are passed over, unless they look like a slip of the pen.
+    """One line. Unknown fields, such as notes, are ignored, unless they look like a typo.
 
-    ``schema`` is a JSON Schema, or true for none. The names that rules read may be given; of a job that has only begun
-    they are empty. ``expect`` is an ``Expect``, and is read as one only where somebody wants to know.
+    ``schema`` is a JSON Schema, or true for none. The names that rules read may be given; they default to those of a
+    new job. ``expect`` is an ``Expect``, and is only read as one on request.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, populate_by_name=True)
@@ -130,7 +130,7 @@ class Specimen(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _written(cls, value: Any) -> Any:
-        """Null is as good as nothing where a field may be missing; nearly a known name is a mistake."""
+        """Null means missing where a field is optional; a name that is nearly a known one is an error."""
         if not isinstance(value, dict):
             return value
         known = _fields()

@@ -1,4 +1,4 @@
-"""What is known of a tool or a Python rule that a user registered."""
+"""Tools and Python rules that a user registered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Effect(StrEnum):
-    """What running a tool does to the world, and so what a crash in the middle of it allows.
+    """What running a tool does to the world, which decides what may happen after a crash.
 
     ``read`` and ``idempotent`` may run again under the same idempotency key; ``irreversible`` runs at most once.
     """
@@ -23,8 +23,8 @@ class Effect(StrEnum):
 
 
 DEFAULT_TIMEOUT_S = 300.0
-"""For a tool that says nothing of its own: longer than servers are usually given to answer, and yet a tool that hangs
-does not hold its job for good."""
+"""For a tool without its own: longer than servers usually take to answer, and yet a hanging tool does not hold its job
+forever."""
 
 
 @dataclass(frozen=True, slots=True)
