@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.workflows.events import Settled
     from stepladder.workflows.job import Attempt, Job, Signal
-    from stepladder.workflows.visits import ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +164,6 @@ class LeaseStatus(StrEnum):
     """The lease is held, and the job's cancellation was requested."""
     LOST = "lost"
     """The lease ended, and another worker may have the job: stop, and write nothing more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unsettled:
-    """A call that a job waits for a person to settle, and what one has said of it that no worker has taken up yet."""
-
-    call: ToolCall
-    said: Settled | None = None
 
 
 class Settling(StrEnum):

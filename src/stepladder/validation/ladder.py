@@ -84,10 +84,18 @@ def judge(arrival: Arrival, criteria: Criteria, names: Mapping[str, Json]) -> Ve
     output = parsed.value
     if errors := _schema_errors(criteria.schema, output):
         return rejected(Rejection(Outcome.SCHEMA_VIOLATION, errors[0].source, errors))
-    observed = broken((rule for rule in criteria.rules if rule.severity == "observe"), output, names)
-    if errors := broken((rule for rule in criteria.rules if rule.severity == "reject"), output, names):
+    observed, errors = _broken_rules(criteria.rules, output, names)
+    if errors:
         return rejected(Rejection(Outcome.SEMANTIC, errors[0].source, errors), observed)
     return verdict(Outcome.VALID, rungs=RUNGS[Outcome.VALID], observed=observed, output=output)
+
+
+def _broken_rules(rules: tuple[Rule, ...], output: Json, names: Mapping[str, Json]) -> list[tuple[Violation, ...]]:
+    """Those of severity ``observe``, then those of severity ``reject``."""
+    if not rules:
+        return [(), ()]
+    severities = ("observe", "reject")
+    return [broken([rule for rule in rules if rule.severity == severity], output, names) for severity in severities]
 
 
 def _check_empty(completion: Completion) -> Rejection | None:

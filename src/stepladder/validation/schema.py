@@ -35,7 +35,7 @@ from stepladder.validation.schema_errors import SchemaError, cut, reason, schema
 from stepladder.validation.subschemas import Subschemas, patterns, references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.pointer import Path
@@ -75,16 +75,17 @@ class Schema:
         a schema that looks at it. A value that did not come out of ``parse``, such as a tool's result, goes through it
         first: here NaN would be taken for null, and the library has no bound on depth.
         """
-        return _sorted(error.violation for error in self.errors(value))
+        errors = self.errors(value)
+        return _sorted(error.violation for error in errors) if errors else ()
 
-    def errors(self, value: Json) -> Iterable[SchemaError]:
+    def errors(self, value: Json) -> Collection[SchemaError]:
         """The same, unsorted, with paths in place of pointers."""
         try:
             return self._errors(value)
         except ValueError:  # an unpaired surrogate, or a mapping or sequence that is no dict or list
             return list(not_json(value)) or self._errors(plain(value))
 
-    def _errors(self, value: Any) -> Iterable[SchemaError]:
+    def _errors(self, value: Any) -> Collection[SchemaError]:
         if self._backtracks and (length := characters(value)) > MAX_CHARACTERS:
             why = f"must have at most {MAX_CHARACTERS} characters in all its texts, and has {length}"
             return (SchemaError((), "pattern", f"{why}: the schema has a pattern that looks around or back"),)
