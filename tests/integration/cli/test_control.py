@@ -53,14 +53,14 @@ def test_a_signal_is_kept_once_under_its_key_and_the_job_goes_on_with_it(shell: 
         ("approvall", APPROVE, "it waits for approval"),
     ],
 )
-def test_a_signal_of_no_use_is_refused_at_once(shell: Shell, waiting: str, name: str, data: str, said: str) -> None:
+def test_an_invalid_signal_is_refused_at_once(shell: Shell, waiting: str, name: str, data: str, said: str) -> None:
     done = shell.run("signal", waiting, name, "--data", data)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert shell.rows("SELECT count(*) FROM signals WHERE job_id = %s", waiting) == [(0,)]
 
 
-def test_a_paused_job_is_nobodys_until_it_is_unpaused(shell: Shell, queued: str) -> None:
+def test_a_paused_job_does_not_run_until_it_is_unpaused(shell: Shell, queued: str) -> None:
     assert shell.run("pause", queued, "--json").json["status"] == "paused"
     again = shell.run("pause", queued)
     assert again.code == 0
@@ -124,7 +124,7 @@ def test_the_url_of_the_database_is_for_psql(shell: Shell) -> None:
     assert "stepladder up" in nowhere.err
 
 
-def test_a_worker_without_a_broker_and_an_api_for_the_world_without_keys_do_not_start(shell: Shell) -> None:
+def test_a_worker_needs_a_broker_and_a_public_api_needs_keys(shell: Shell) -> None:
     worker = shell.run("worker")
     assert worker.code == 2
     assert "STEPLADDER_BROKER_URL" in worker.err

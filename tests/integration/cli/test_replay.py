@@ -74,7 +74,7 @@ def test_a_stricter_document_shows_which_answers_break_it(shell: Shell) -> None:
     report = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter)
     assert report.code == 1
     assert "3 verdicts of 3 jobs changed" in report.out
-    assert "accepted then, rejected now: 3 attempts of 3 jobs" in report.out
+    assert "accepted before, rejected now: 3 attempts of 3 jobs" in report.out
     assert all(len(line) <= 100 for line in report.out.splitlines()), report.out
     listed = shell.run("replay", "--where", "workflow=many", "--mode", "revalidate", "--with", tighter, "--json")
     assert sorted(listed.json["changes"]["rejected"]["jobs"]) == sorted(jobs)

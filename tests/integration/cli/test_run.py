@@ -30,7 +30,7 @@ def test_a_job_runs_to_its_end_and_people_see_what_was_wrong_on_the_way(shell: S
     assert "stepladder show" in done.err
 
 
-def test_json_is_one_document_in_the_words_of_the_api_and_logs_are_json_lines_without_secrets(shell: Shell) -> None:
+def test_json_is_one_document_and_logs_are_json_lines_without_secrets(shell: Shell) -> None:
     shell.write("input.json", '\ufeff{"team": "search"}')
     done = shell.run(
         "run", "bill.yaml", "--input", "@input.json", *APPROVED, "--json", "--log-level", "info", "--app", "app.py"

@@ -31,9 +31,7 @@ def test_json_shows_the_same_facts_and_a_turn_alone_can_be_asked_for(shell: Shel
     assert "has no turn 0" in missing.err
 
 
-def test_what_a_model_wrote_cannot_steer_the_terminal_and_json_keeps_it_to_the_letter(
-    shell: Shell, waiting_job: str
-) -> None:
+def test_model_output_cannot_control_the_terminal_and_json_keeps_it_exactly(shell: Shell, waiting_job: str) -> None:
     """An answer with an escape sequence, markup, a smiley's name and half of a surrogate pair."""
     odd = 'a\x1b]0;owned\x07 [red]b[/red] :smile: "'
     shell.rows("INSERT INTO workflows VALUES ('odd', 1, 'h', '{}') RETURNING name")

@@ -93,7 +93,7 @@ def test_what_cannot_be_meant_is_bad_usage(published: Shell, words: tuple[str, .
     assert said in " ".join(done.err.split())
 
 
-def test_a_wait_for_somebody_else_says_so_when_published_and_refuses_the_command_line(shell: Shell) -> None:
+def test_a_wait_for_another_sender_refuses_the_command_line(shell: Shell) -> None:
     shell.write("second.yaml", SECOND)
     published = shell.run("publish", "second.yaml")
     assert (published.code, "nobody_else" in published.err or "second principal" in published.err) == (0, True)

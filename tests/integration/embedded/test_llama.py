@@ -71,9 +71,6 @@ def test_it_names_the_model_and_gives_every_slot_its_shared_limiter_the_context(
     assert served["id"] == llama.ALIAS
     assert served["meta"]["n_ctx"] == llama.CONTEXT // llama.SLOTS
     assert served["meta"]["n_ctx_train"] == llama.CONTEXT
-
-
-def test_it_listens_on_loopback_alone(engine: httpx.Client) -> None:
     assert engine.base_url.host == "127.0.0.1"
 
 
@@ -130,10 +127,3 @@ def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(tmp_path: Path) -
         llama.running(tmp_path / "no.gguf", tmp_path / "llama.log"),
     ):
         pass
-
-
-def test_a_missing_wheel_is_named_with_the_way_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(UnreachableError, match="xllamacpp") as raised, llama.running(tmp_path, tmp_path / "llama.log"):
-        pass
-    assert "pip install 'stepladder[embedded]'" in raised.value.remedy

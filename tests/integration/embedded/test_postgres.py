@@ -88,14 +88,10 @@ def test_what_was_committed_is_there_at_the_next_start_and_nothing_runs_in_betwe
         assert ask(url, "select figure from kept") == 15
 
 
-def test_text_is_utf8_and_sorts_by_code_point_whatever_the_locale(home: Path) -> None:
+def test_it_sorts_by_code_point_whatever_the_locale_and_has_no_network_address(home: Path) -> None:
     with postgres.running(home) as url:
         assert ask(url, "select string_agg(w, '' order by w) from unnest(array['é', 'b', 'Z']) w") == "Zbé"
         assert ask(url, "select upper('é')") == "É"
-
-
-def test_the_server_listens_on_no_network_address(home: Path) -> None:
-    with postgres.running(home) as url:
         assert ask(url, "select current_setting('listen_addresses')") == ""
 
 
@@ -107,7 +103,7 @@ def test_psql_connects_with_the_same_url(home: Path) -> None:
     assert done.stdout == "42\n"
 
 
-def test_whoever_leaves_last_stops_the_server(home: Path) -> None:
+def test_the_last_member_to_leave_stops_the_server(home: Path) -> None:
     with owner(home) as (other, theirs):
         with postgres.running(home) as ours:
             assert ours == theirs
@@ -147,7 +143,7 @@ def test_ctrl_c_in_the_terminal_reaches_the_owner_and_not_the_server_under_it(ho
         assert ask(url, "select 1") == 1
 
 
-def test_a_killed_keeper_takes_the_server_along_and_the_next_start_works(home: Path) -> None:
+def test_a_killed_keeper_stops_the_server_and_the_next_start_works(home: Path) -> None:
     with postgres.running(home):
         pid = server_pid(home)
         left_behind = (home / "postgres" / "runtime").readlink()
@@ -167,7 +163,7 @@ def test_a_server_that_dies_is_replaced_at_the_next_start(home: Path) -> None:
             assert ask(url, "select 1") == 1
 
 
-def test_a_process_file_of_a_dead_server_whose_number_lives_on_in_another_is_no_obstacle(home: Path) -> None:
+def test_a_stale_pid_file_whose_number_was_reused_is_ignored(home: Path) -> None:
     with postgres.running(home):
         pass
     (home / "postgres" / "data" / "postmaster.pid").write_text(
@@ -236,7 +232,7 @@ def test_roots_server_runs_as_nobody_and_opens_no_folder_to_others(home: Path) -
 
 @as_root
 @pytest.mark.parametrize("name", ["daemon", "nobody"])
-def test_other_users_are_kept_out_even_the_one_whom_the_server_runs_as(home: Path, name: str) -> None:
+def test_other_users_cannot_connect_not_even_the_server_user(home: Path, name: str) -> None:
     with postgres.running(home) as url:
         other = subprocess.run(
             [postgres.psql_path(), url, "-Atc", "select 1"],
@@ -251,9 +247,7 @@ def test_other_users_are_kept_out_even_the_one_whom_the_server_runs_as(home: Pat
 
 
 @as_root
-def test_programs_out_of_reach_of_the_unprivileged_user_are_copied_to_where_they_can_be_run(
-    home: Path, tmp_path: Path
-) -> None:
+def test_programs_that_the_server_user_cannot_run_are_copied(home: Path, tmp_path: Path) -> None:
     site = tmp_path / "only-for-root"
     site.mkdir(mode=0o700)
     package = cluster.programs().parent.parent
