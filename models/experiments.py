@@ -67,13 +67,14 @@ async def open_shadow(database: Database, workflow: str, version: int) -> Experi
 
 
 async def open_shadows(database: Database) -> list[ExperimentHead]:
-    return [_head(row) for row in await database.rows(f"{_SELECT} WHERE {_OPEN} ORDER BY created_at LIMIT 100", {})]
+    rows = await database.rows(f"{_SELECT} WHERE {_OPEN} ORDER BY created_at LIMIT 100", {})
+    return [ExperimentHead(**row) for row in rows]
 
 
 async def list_experiments(database: Database, limit: int) -> list[ExperimentHead]:
     """Newest first."""
     rows = await database.rows(f"{_SELECT} ORDER BY created_at DESC, id DESC LIMIT %(limit)s", {"limit": limit})
-    return [_head(row) for row in rows]
+    return [ExperimentHead(**row) for row in rows]
 
 
 async def at_rest(database: Database, experiment_id: UUID) -> tuple[int, int]:
@@ -90,8 +91,7 @@ async def read_experiment(database: Database, head: ExperimentHead) -> Experimen
         judged[row.pop("job_id")].append(row)
     runs = [_run(row, judged[row["job"]]) for row in jobs]
     found = report(runs)
-    names = ("sample", "arm", "job", "status", "failure", "attempts", "tokens")
-    more: dict[str, Any] = {"runs": [ExperimentRun(**{name: getattr(run, name) for name in names}) for run in runs]}
+    more: dict[str, Any] = {"runs": [ExperimentRun.model_validate(run) for run in runs]}
     if head.kind is ExperimentKind.STABILITY:
         turns = await database.rows(_TURNS, {"experiment": head.id})
         seen = [Seen(_place(row), row["output"], row["schema"]) for row in turns]
@@ -127,25 +127,14 @@ async def stop_shadow(database: Database, experiment_id: UUID) -> None:
 
 async def _first(database: Database, where: str, **parameters: Any) -> ExperimentHead | None:
     row = await database.row(f"{_SELECT} {where}", parameters)
-    return None if row is None else _head(row)
-
-
-def _head(row: Row) -> ExperimentHead:
-    return ExperimentHead(**row)
+    return None if row is None else ExperimentHead(**row)
 
 
 def _run(row: Row, judged: list[Row]) -> Run:
-    return Run(
-        job=row["job"],
-        arm=row["arm"],
-        sample=row["sample"],
-        status=JobStatus(row["status"]),
-        failure=None if row["failure"] is None else Failure(row["failure"]),
-        tokens=row["tokens"],
-        cost=None if row["cost"] is None else float(row["cost"]),
-        currency=row["currency"],
-        judged=judged,
-    )
+    columns = {name: row[name] for name in ("job", "arm", "sample", "tokens", "currency")}
+    failure = None if row["failure"] is None else Failure(row["failure"])
+    cost = None if row["cost"] is None else float(row["cost"])
+    return Run(**columns, status=JobStatus(row["status"]), failure=failure, cost=cost, judged=judged)
 
 
 def _place(row: Row) -> str:

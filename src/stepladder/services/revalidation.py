@@ -1,4 +1,4 @@
-"""All jobs of a filter judged again, page by page: the next page is read while one is judged."""
+"""All jobs that match a filter judged again, page by page; one page is judged while the next is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import Machine
 
 OTHER_WORKFLOW = "other_workflow"
-"""Why a job is passed over: it is of another workflow than the document that is to judge it."""
+"""Why a job is skipped: the document is of another workflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class By:
 
 
 class Revalidation:
-    """``seen`` is told, after each page, how many jobs and attempts have been judged."""
+    """``seen`` is called after each page, with the counts so far."""
 
     def __init__(self, store: Store, replays: Replays, by: By, seen: Callable[[Drift], None] = lambda _: None) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class Revalidation:
         self._definitions: dict[tuple[str, int, str | None], Machine | str] = {}
 
     async def of(self, wanted: JobFilter, most: int | None = None) -> Drift:
-        """Judges the jobs that pass the filter, newest first, up to ``most`` of them.
+        """Judges the jobs that match the filter, newest first, up to ``most`` of them.
 
         Raises ``UnreachableError`` when the database breaks.
         """
@@ -94,7 +94,7 @@ def _judge(page: Sequence[Memory], machines: Sequence[Machine | str], drift: Dri
 
 
 async def up_to(found: AsyncIterator[tuple[UUID, ...]], most: int | None) -> AsyncIterator[tuple[UUID, ...]]:
-    """The pages until so many jobs are there."""
+    """The pages, cut off after ``most`` jobs."""
     left = most
     async for page in found:
         if left is not None and left <= len(page):
