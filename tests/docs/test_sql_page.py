@@ -64,7 +64,7 @@ def test_failures_by_cause_are_counted_as_they_are(history: psycopg.Connection[d
 def test_a_rule_that_was_broken_is_found_in_every_answer_that_broke_it(
     history: psycopg.Connection[dict[str, Any]],
 ) -> None:
-    query = re.sub(r"LIMIT \d+", "", named("whose total was ever wrong").text)
+    query = re.sub(r"LIMIT \d+", "", named("whose total was wrong in any attempt").text)
     count = "SELECT count(*) AS n FROM attempts WHERE cause = 'arithmetic'"
     assert len(run(history, query)) == run(history, count)[0]["n"] > 0
     observed = run(history, query.replace("arithmetic", "tone"))
