@@ -22,9 +22,9 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What a job must be; of several words in one field, any will do.
+    """What a job must match; of several values in one field, any will do.
 
-    ``outcome``, ``cause``, ``rule`` and ``search`` speak of an attempt of the job, all of the same one. ``rule`` is the
+    ``outcome``, ``cause``, ``rule`` and ``search`` apply to an attempt of the job, all to the same one. ``rule`` is the
     id of a rule, or a keyword of a schema, that its answer broke; an observed rule counts. ``search`` is a text, in
     whatever case, in the answer or in the reason of an error; with no other word of an attempt, in ``failure_detail``
     as well. ``created_after`` is included, ``created_before`` is not.
@@ -52,7 +52,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A job's place in the list. What comes after it does so for good: a newer job never moves an older one."""
+    """A job's place in the list. The order is stable: a newer job never moves an older one."""
 
     created_at: datetime
     job_id: UUID
@@ -66,17 +66,17 @@ OVERVIEW = """
 """
 
 LOST = "jobs.status IN ('failed', 'cancelled')"
-"""The words of an index, by which jobs that did not end well are found."""
+"""The predicate of the index on jobs that failed or were cancelled."""
 
 BROKE = "stepladder_broken(attempts.errors, attempts.observed) && %(rule)s::text[]"
-"""That an answer broke one of the rules."""
+"""The answer broke one of the rules."""
 
 REJECTED = "attempts.outcome <> 'valid'"
-"""The same for the answers that were not accepted."""
+"""The predicate of the index on rejected answers."""
 
 
 def page(wanted: JobFilter, limit: int, after: Place | None) -> tuple[str, dict[str, Any]]:
-    """The statement and its parameters for up to ``limit`` rows of ``job_overview`` behind a place."""
+    """The statement and its parameters for up to ``limit`` rows of ``job_overview`` after a place."""
     picked, parameters = places(wanted, limit, after)
     statement = (
         f"SELECT {OVERVIEW} FROM (SELECT id AS picked FROM ({picked}) AS places) AS picked"  # noqa: S608 -- words below
@@ -86,13 +86,13 @@ def page(wanted: JobFilter, limit: int, after: Place | None) -> tuple[str, dict[
 
 
 def places(wanted: JobFilter, limit: int, after: Place | None) -> tuple[str, dict[str, Any]]:
-    """The same for the places of those jobs alone, as ``id`` and ``created_at``."""
+    """The same for only the places of those jobs, as ``id`` and ``created_at``."""
     conditions, parameters = like(wanted)
     return _picked("id, created_at", conditions, after), parameters | _at(limit, after)
 
 
 def like(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
-    """What a row of ``jobs`` must be to pass the filter, and the parameters for it."""
+    """The conditions on a row of ``jobs`` to pass the filter, and their parameters."""
     conditions, parameters = _of_jobs(wanted)
     found, more = _of_attempts(wanted)
     parameters |= more
@@ -106,9 +106,9 @@ def like(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
 
 
 def candidates(wanted: JobFilter, limit: int, after: Place | None) -> tuple[str, dict[str, Any]]:
-    """The same of a search, whether the text is found or not: ``hit`` says it. No more than their answers are read."""
+    """The jobs that a search reads, with ``hit`` for those where the text is found. Only their answers are read."""
     if wanted.search is None:
-        raise ValueError("there is no text to look for")
+        raise ValueError("there is no text to search for")
     conditions, parameters = _of_jobs(wanted)
     found, more = _of_attempts(wanted)
     if found:
@@ -145,7 +145,7 @@ def _an_attempt(jobs: str, conditions: list[str]) -> str:
 
 
 def _of_attempts(wanted: JobFilter) -> tuple[list[str], dict[str, Any]]:
-    """What an attempt must be, but for a text in it, and the parameters for it."""
+    """The conditions on an attempt, without the text search, and their parameters."""
     conditions: list[str] = []
     parameters: dict[str, Any] = {}
     outcomes = {Outcome(word) for word in wanted.outcome}

@@ -1,4 +1,4 @@
-"""Jobs found by a rule that few answers broke: by those answers, and not by a look at every job."""
+"""Jobs found by a rule that few answers broke: through those answers, without scanning every job."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from stepladder.models.listing import JobFilter
 
 FEW = 2000
-"""Answers up to which it is quicker to begin with them. Where there are more, a page is soon full."""
+"""Up to this many answers, it is quicker to start from them. With more, a page fills quickly."""
 
 
 async def narrowed(database: Database, wanted: JobFilter) -> JobFilter:
-    """The filter with the jobs among which it finds all that it does, where a rule makes them few.
+    """The filter, narrowed to the jobs that can match where a rule makes them few.
 
-    The planner cannot know: it has no figures on a rule that was hardly ever broken, and would try one job after the
-    other. Raises ``UnreachableError`` when the database breaks.
+    The planner cannot know: it has no statistics on a rule that was rarely broken, and would scan job after job.
+    Raises ``UnreachableError`` when the database breaks.
     """
     if not wanted.rule:
         return wanted

@@ -1,4 +1,4 @@
-"""The request of an attempt as it was sent, built again from the rows that stand for it."""
+"""The request of an attempt as it was sent, rebuilt from what is stored."""
 
 from __future__ import annotations
 

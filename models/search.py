@@ -1,4 +1,4 @@
-"""Texts looked for in answers and in errors: in each page of jobs a bounded number of them, and it is said which."""
+"""Search for a text in answers and errors: each page reads a bounded number of jobs, and says how far it got."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 from stepladder.models.rows import plain
 
 LOOKED_AT = 2000
-"""Jobs whose answers are read for one page of a search. Without ``pg_trgm``, which few servers have, there is no index
-for it; so what a page costs is bounded, and its cursor goes on where it stopped."""
+"""Jobs whose answers are read for one page of a search. Without ``pg_trgm``, which few servers have, there is no index;
+so the cost of a page is bounded, and its cursor continues where it stopped."""
 
 CHUNK = 250
 LONGEST = 200

@@ -1,4 +1,4 @@
-"""Switches on published versions: one is retired, or paused with all its jobs.
+"""Published versions are retired, or paused with all their jobs.
 
 A version's row is what is asked: who submits a job locks it in passing, and so comes before such a switch, or heeds
 it. The jobs that are there already are held, and let go of again, some hundreds at a time, so that no worker waits for
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepladder.models.store import Store
 
 BATCH = 500
-"""Jobs held, or let go of, by one statement: some 50 ms of work."""
+"""Jobs held, or released, by one statement: some 50 ms of work."""
 
 # ``version`` null means all versions, and, for a pause, those to come.
 _MEANT = "name = %(name)s AND (version = %(version)s::int OR %(version)s::int IS NULL)"
@@ -98,7 +98,7 @@ SELECT count(*) AS jobs FROM freed
 
 
 async def retire(store: Store, name: str, version: int, *, retired: bool = True) -> Receipt:
-    """New jobs of the version are made no more; those that there are go on. Or, unless ``retired``, they are again.
+    """Accepts no new jobs of the version, or, unless ``retired``, accepts them again. Existing jobs continue.
 
     ``DUPLICATE`` if it was so already, ``UNKNOWN`` if there is no such version. Raises ``UnreachableError`` when the
     database breaks, as all of these do.
@@ -107,10 +107,10 @@ async def retire(store: Store, name: str, version: int, *, retired: bool = True)
 
 
 async def pause(store: Store, name: str, version: int | None, by: str) -> Receipt:
-    """Lets nobody go on with any job of the version, in the name of ``by``; without one, of the workflow.
+    """Pauses all jobs of the version, in the name of ``by``; without a version, of the workflow.
 
-    A worker that has one finishes the attempt or the tool under way. New jobs are taken in, and held as well. Deadlines
-    stand still. ``DUPLICATE`` if it was so already; then what an earlier call left undone is done.
+    Workers finish the attempt or tool in flight. New jobs are accepted, and held as well. Deadlines are suspended.
+    ``DUPLICATE`` if it was paused already; then what an earlier call left undone is done.
     """
     receipt = await _turn(store, _PAUSE, {"name": name, "version": version, "by": plain(by)})
     await _each(store, _HOLD, name, version, EventKind.JOB_PAUSED, by)
@@ -118,14 +118,14 @@ async def pause(store: Store, name: str, version: int | None, by: str) -> Receip
 
 
 async def unpause(store: Store, name: str, version: int | None, by: str) -> Receipt:
-    """Lets all jobs of the version, or of the workflow, go on where they were, but those that are paused themselves."""
+    """Continues all jobs of the version, or of the workflow, except those that are paused themselves."""
     receipt = await _turn(store, _UNPAUSE, {"name": name, "version": version})
     await _each(store, _LET_GO, name, version, EventKind.JOB_UNPAUSED, by)
     return receipt
 
 
 async def _turn(store: Store, statement: str, switch: dict[str, object]) -> Receipt:
-    async with store._database.connection() as connection, connection.transaction():  # noqa: SLF001 -- as in ``due``
+    async with store.database.connection() as connection, connection.transaction():
         found = [row["version"] for row in await (await connection.execute(_LOCK, switch)).fetchall()]
         if not found or switch["version"] not in (None, *found):
             return Receipt.UNKNOWN
@@ -135,6 +135,6 @@ async def _turn(store: Store, statement: str, switch: dict[str, object]) -> Rece
 async def _each(store: Store, statement: str, name: str, version: int | None, kind: EventKind, by: str) -> None:
     data = json_text({"by": by, "workflow": name} | ({} if version is None else {"version": version}))
     parameters = {"name": name, "version": version, "batch": BATCH, "kind": kind, "data": data}
-    row = await store._database.row(statement, parameters)  # noqa: SLF001 -- as above
+    row = await store.database.row(statement, parameters)
     while row is not None and row["jobs"] == BATCH:
-        row = await store._database.row(statement, parameters)  # noqa: SLF001 -- as above
+        row = await store.database.row(statement, parameters)
