@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepladder.lint.backends.engines import Backend, known_forms, verdicts
-from stepladder.lint.backends.verdicts import Verdict
+from stepladder.lint.backends.tables import FORMS, Backend, Verdict
 from stepladder.schemas.codes import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepladder.lint.backends.verdicts import Said
+    from stepladder.lint.backends.tables import Verdicts
 
 PAGE = Path(__file__).parents[1] / "docs" / "lint.md"
 BETWEEN = (
@@ -33,19 +32,16 @@ def codes() -> Iterator[str]:
 def backends() -> Iterator[str]:
     """The forms that are not enforced by every backend in every version."""
     yield f"\n| form | {' | '.join(Backend)} |\n|---|{'---|' * len(Backend)}\n"
-    for form in known_forms():
-        said = verdicts(form)
-        if any(one is not Verdict.ENFORCED for one in said.values()):
-            form = f"`{form}`" if form != "format" else "`format` of any other name"
-            yield f"| {form} | {' | '.join(_words(one) for one in said.values())} |\n"
+    for form, said in FORMS.items():
+        if any(set(verdicts.values()) != {Verdict.ENFORCED} for verdicts in said.values()):
+            name = f"`{form}`" if form != "format" else "`format` of any other name"
+            yield f"| {name} | {' | '.join(_words(one) for one in said.values())} |\n"
     yield "\n"
 
 
-def _words(said: Said) -> str:
-    if isinstance(said, Verdict):
-        return said
-    first, *later = sorted(said)
-    return f"{said[first]}; " + "; ".join(f"since {'.'.join(map(str, since))} {said[since]}" for since in later)
+def _words(verdicts: Verdicts) -> str:
+    first, *later = sorted(verdicts)
+    return "; since ".join([verdicts[first], *(f"{'.'.join(map(str, at))} {verdicts[at]}" for at in later)])
 
 
 def page(before: str) -> str:

@@ -9,18 +9,14 @@ import pytest
 from stepladder.lint.audit.check import audit
 from stepladder.lint.audit.kinds import KindReader
 from stepladder.lint.audit.remark import Role
-from stepladder.lint.backends import guidance, llamacpp, xgrammar
 from stepladder.lint.backends.engines import (
-    Backend,
     Engine,
     UnknownVersion,
     enforced_nowhere,
     engine_of,
-    known_forms,
 )
 from stepladder.lint.backends.forms import forms_of
-from stepladder.lint.backends.remedies import remedy_for
-from stepladder.lint.backends.verdicts import Verdict
+from stepladder.lint.backends.tables import FORMS, Backend, Verdict, remedy_for
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.schema import Schema, compile_schema
@@ -44,25 +40,15 @@ def said(schema: Any, backend: Backend, version: str | None = None) -> set[tuple
     return {(r.code, pointer(r.path), r.severity) for r in remarks if r.code.startswith(("engine", "not_enforced"))}
 
 
-def test_the_three_tables_speak_of_the_same_forms() -> None:
-    assert set(xgrammar.TABLE) - set(guidance.TABLE) == {f"format {n}" for n in ("uri-reference", "uri-template")} | {
-        "format json-pointer",
-        "format relative-json-pointer",
-    }
-    assert set(guidance.TABLE) <= set(xgrammar.TABLE)
-    assert set(llamacpp.TABLE) <= set(guidance.TABLE)
-    assert {form for form in set(guidance.TABLE) - set(llamacpp.TABLE) if not form.startswith("format ")} == set()
-
-
 def test_every_form_has_its_case_and_no_other_has() -> None:
-    assert set(CASES) == set(known_forms())
+    assert set(CASES) == set(FORMS)
 
 
 @pytest.mark.parametrize("form", CASES)
 def test_a_form_is_recognised_where_it_stands(form: str) -> None:
     found = forms(CASES[form].schema)
     assert ("format idn-email" if form == "format" else form) in found
-    assert {one for one in found if one not in known_forms() and not one.startswith("format ")} == set()
+    assert {one for one in found if one not in FORMS and not one.startswith("format ")} == set()
 
 
 @pytest.mark.parametrize("form", CASES)
@@ -74,16 +60,14 @@ def test_the_case_of_a_form_is_right_about_what_fits(form: str) -> None:
     assert [value for value in case.breaks if not schema.violations(value)] == []
 
 
-@pytest.mark.parametrize(
-    "form", [form for form in known_forms() if form not in ("type", "const", "additionalProperties")]
-)
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("type", "const", "additionalProperties")])
 def test_whatever_an_engine_does_not_enforce_has_a_remedy_of_its_own(form: str) -> None:
     if any(engine(backend).verdict(form) is not Verdict.ENFORCED for backend in Backend):
         assert remedy_for(form) != "check it by a rule" or form in ("minLength", "maxLength"), form
 
 
 def test_what_no_engine_enforces_is_read_off_the_tables() -> None:
-    nowhere = {form for form in known_forms() if enforced_nowhere(form) and "without a type" not in form}
+    nowhere = {form for form in FORMS if enforced_nowhere(form) and "without a type" not in form}
     assert nowhere == {
         "pattern with a look-around",
         "pattern with a back-reference",

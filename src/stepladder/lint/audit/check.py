@@ -12,8 +12,7 @@ from stepladder.lint.audit.remark import Remark, Role
 from stepladder.lint.audit.values import values
 from stepladder.lint.backends.engines import enforced_nowhere
 from stepladder.lint.backends.forms import forms_of
-from stepladder.lint.backends.remedies import remedy_for
-from stepladder.lint.backends.verdicts import Verdict
+from stepladder.lint.backends.tables import Verdict, remedy_for
 from stepladder.schemas.finding import Severity
 from stepladder.validation.subschemas import Subschemas
 
