@@ -150,7 +150,7 @@ SCHEMAS = (
     )
     | _of(
         HINT,
-        no_unknown=("a value that must be given, with no way to say that it is not known", "`type: [string, 'null']`"),
+        no_unknown=("a required value, with no way to say that it is not known", "`type: [string, 'null']`"),
         mostly_free=("an output that is mostly free text", "enums, patterns and rules"),
     )
 )

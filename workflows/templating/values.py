@@ -50,13 +50,21 @@ class Missing:
         self.handle()
         return Missing((*self.path, step), self.unhandled)
 
+    def _use(self) -> None:
+        """A root name counts once it is used, not when it is handed to the engine."""
+        if self not in self.unhandled:
+            self.unhandled.append(self)
+
     def __iter__(self) -> Iterator[Any]:
+        self._use()
         return iter(())
 
     def __len__(self) -> int:
+        self._use()
         return 0
 
     def __str__(self) -> str:
+        self._use()
         return ""
 
 

@@ -1,4 +1,4 @@
-"""A document's text to a machine in one go, with everything that is wrong with it, whatever kind of wrong it is."""
+"""From the text of a document to a machine, or to everything that is wrong with it at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOLLOWS_ONLY = ("unreachable_state", "no_end", "too_early")
 def check_document(text: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
     """Reads and compiles ``text``, YAML or JSON. Findings stand in the order of the text, with their lines.
 
-    Where parts are of the wrong shape, the rest is checked without them, so that one look shows all there is to mend.
+    Where parts are of the wrong shape, the rest is checked without them, so that all problems show at once.
     """
     loaded = load_document(text)
     if isinstance(loaded, Loaded):
@@ -43,7 +43,7 @@ def check_document(text: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
 
 
 def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workflow | None, set[str]]:
-    """The document without its misshapen parts, if it can do without; and the states that were put out for it."""
+    """The document without its misshapen parts, if that is possible; and the states that were replaced."""
     rest = copy.deepcopy(value)
     missing: set[str] = set()
     for finding in findings:
@@ -65,7 +65,7 @@ def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workfl
 
 
 def _comes_of(finding: Finding, missing: set[str]) -> bool:
-    """Whether a finding may only be there because a state was put out."""
+    """Whether a finding may exist only because a state was replaced."""
     if not missing:
         return False
     named = any(f"`{name}`" in finding.message or f".{name}`" in finding.message for name in missing)

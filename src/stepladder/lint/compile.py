@@ -196,13 +196,13 @@ class _Compiler:
             return own
         actions = actions_of(state.output or {})
         if actions.open:
-            message = "`action` may be any text, and so a tool's word with arguments that the tool's schema never saw"
+            message = "`action` may be any string, including a tool's name with arguments that its schema never checked"
             self.pieces.find("open_action", (*where, "output"), message, "list the words of `action` in an enum")
         taken = set(actions.words)
         for index, tool in enumerate(state.tools):
             if tool in taken:
-                message = f"the action `{tool}` stands for this tool and for something else"
-                self.pieces.find("action_twice", (*where, "tools", index), message, "give one of them another word")
+                message = f"the action `{tool}` means both this tool and an action of the output"
+                self.pieces.find("action_twice", (*where, "tools", index), message, "rename one of them")
             taken.add(tool)
         schema = with_tools(state.output, [tool for tool in tools if tool is not None])
         return self.pieces.joined_schema(schema, (*where, "tools"))
@@ -217,8 +217,8 @@ class _Compiler:
         attempts = 1 if state.retry is None else state.retry.attempts
         once = [tool.name for tool in runs.values() if tool.effect is Effect.IRREVERSIBLE]
         if once and state.retry is not None:
-            message = f"`{once[0]}` cannot be undone, and so is run once at most, whatever becomes of it"
-            self.pieces.find("retry_irreversible", ("states", name, "retry"), message, "take `retry` out")
+            message = f"`{once[0]}` is irreversible, so it runs at most once and is never retried"
+            self.pieces.find("retry_irreversible", ("states", name, "retry"), message, "remove `retry`")
         return ToolState(name, runs, chosen_by, arguments, edges, state.max_visits, state.next.get(EXHAUSTED), attempts)
 
     def _runs(self, name: str, state: doc.Call) -> Mapping[str, Tool]:
@@ -240,12 +240,12 @@ class _Compiler:
             if tool is None:
                 return {}
             if state.effect is not None and state.effect is not tool.effect:
-                message = f"the document calls the effect of `{tool.name}` {state.effect}, and its code {tool.effect}"
+                message = f"the effect of `{tool.name}` is {state.effect} here, and {tool.effect} in its code"
                 self.pieces.find("effect_differs", ("states", name, "effect"), message, "make the two agree")
             return {tool.name: tool}
         turn = self.document.states.get(state.tool.from_)
         if not isinstance(turn, doc.Ask) or not turn.tools:
-            message = f"`{state.tool.from_}` is no turn that chooses a tool"
+            message = f"`{state.tool.from_}` is not a turn that chooses a tool"
             self.pieces.find("no_choice", where, message, "name a state that has `ask` and `tools`")
             return {}
         return {word: self.pieces.kit.tools[word] for word in turn.tools if word in self.pieces.kit.tools}

@@ -1,4 +1,4 @@
-"""What a document asks of the people who answer its waits, and whether there can be such people."""
+"""Whether anyone can answer the waits of a document."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def nobody_else(document: doc.Workflow) -> Iterator[Finding]:
-    """The waits for a second principal, where there are no API keys: everybody is the same one then."""
+    """Waits for a second principal. Without API keys there is only one."""
     for name, state in document.states.items():
         if isinstance(state, doc.Wait) and state.wait.by == "other":
             message = f"`{state.wait.signal}` has to come from a second principal, and without API keys there is one"
-            remedy = "set STEPLADDER_API_KEYS, with a key for whoever submits and one for whoever confirms"
+            remedy = "set STEPLADDER_API_KEYS, with one key to submit with and one to confirm with"
             yield Finding("nobody_else", pointer(("states", name, "wait", "by")), message, remedy, Severity.WARNING)

@@ -1,5 +1,5 @@
-"""What a machine's edges must be: every word listed leads somewhere, and an effect that cannot be undone stands
-behind a person's word."""
+"""Checks of a machine's edges: every edge leads to a state, every state can reach an end, an action without a listed
+transition is denied, and irreversible tools require prior human approval."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_ask_words(name: str, state: doc.Ask, actions: Actions) -> Iterator[Fin
     if actions.none:
         words = [] if isinstance(state.next, str) else [word for word in state.next if word not in (ALWAYS, EXHAUSTED)]
         if words:
-            message = f"the output has no `action`, so that it can never say {_words(words)}"
+            message = f"the output has no `action`, so it can never be {_words(words)}"
             remedy = "add a required `action` with an enum to the output, or write `next: STATE`"
             yield Finding("no_action", where, message, remedy)
         elif not isinstance(state.next, str) and ALWAYS not in state.next:
@@ -99,20 +99,20 @@ def check_ask_words(name: str, state: doc.Ask, actions: Actions) -> Iterator[Fin
             yield Finding("no_edge", where, "no edge leads on from an accepted answer", remedy)
         return
     if isinstance(state.next, str) or ALWAYS in state.next:
-        message = "an output with an `action` goes by its word, and this edge is taken whatever it says"
+        message = "the output has an `action`, and this edge would be taken whatever it is"
         yield Finding("unconditional", where, message, "write one edge for each action: `next: {WORD: STATE}`")
         return
     if actions.absent:
-        message = "`action` may be missing from the output or be no text, and then no edge can be taken"
+        message = "`action` may be missing from the output or not be a string, and then no edge can be taken"
         remedy = "add `action` to `required`, with an enum of words"
         yield Finding("optional_action", pointer(("states", name, "output")), message, remedy)
     for word in actions.words:
         if word in MACHINE_WORDS:
-            message = f"the action `{word}` is a word of the machine's own"
+            message = f"the action `{word}` is reserved for the machine"
             yield Finding("reserved_action", pointer(("states", name, "output")), message, "call it something else")
         elif word not in state.next:
-            message = f"the action `{word}` has no edge, so that it ends the job as transition_denied"
-            remedy = f"add `{word}: STATE`, or take the word out of the output"
+            message = f"the action `{word}` has no edge, and would fail the job as transition_denied"
+            remedy = f"add `{word}: STATE`, or remove the action from the output"
             yield Finding("word_without_edge", where, message, remedy, Severity.WARNING)
     for word in state.next:
         if word != EXHAUSTED and not actions.open and word not in actions.words:
@@ -144,12 +144,12 @@ def check_tool_words(name: str, state: doc.Call) -> Iterator[Finding]:
 def check_wait_words(name: str, state: doc.Wait, actions: Actions) -> Iterator[Finding]:
     where = pointer(("states", name, "next"))
     if state.wait.signal == CHILDREN:
-        message = f"`{CHILDREN}` is what the machine waits for while the jobs that it called run"
+        message = f"`{CHILDREN}` is the machine's own signal, for child jobs that are running"
         yield Finding(
             "reserved_signal", pointer(("states", name, "wait", "signal")), message, "call the signal something else"
         )
     if state.wait.signal == SETTLEMENT:
-        message = f"`{SETTLEMENT}` is what the machine waits for where nobody knows whether a tool took effect"
+        message = f"`{SETTLEMENT}` is the machine's own signal, for tools that may or may not have taken effect"
         yield Finding(
             "reserved_signal", pointer(("states", name, "wait", "signal")), message, "call the signal something else"
         )
@@ -168,7 +168,7 @@ def check_wait_words(name: str, state: doc.Wait, actions: Actions) -> Iterator[F
             yield Finding(
                 "reserved_action",
                 f"{where}/{word}",
-                f"`{word}` is a word of the machine's own",
+                f"`{word}` is reserved for the machine",
                 "call it something else",
             )
         elif state.wait.schema_ is not None and not actions.open and word not in actions.words:
@@ -182,7 +182,7 @@ def check_wait_words(name: str, state: doc.Wait, actions: Actions) -> Iterator[F
 
 
 def check_irreversible(states: Mapping[str, doc.State], start: str, irreversible: set[str]) -> Iterator[Finding]:
-    """Into a tool that cannot be undone leads only a wait, and not its time-out."""
+    """Irreversible tools require prior human approval: only a wait leads into one, and not by its time-out."""
     remedy = "put a state with `wait` before it, and lead that wait's own action here"
     if start in irreversible:
         message = f"the job would start with the irreversible tool of `{start}`, unconfirmed"
@@ -190,24 +190,24 @@ def check_irreversible(states: Mapping[str, doc.State], start: str, irreversible
     for name, state in states.items():
         for word, target, where in edges_of(name, state):
             if target in irreversible and (not isinstance(state, doc.Wait) or word == TIMEOUT):
-                message = f"`{target}` runs an irreversible tool, and nobody confirms it on this edge"
+                message = f"`{target}` runs an irreversible tool, and no one confirms it on this edge"
                 yield Finding("unconfirmed", where, message, remedy)
 
 
 def check_degrade(states: Mapping[str, doc.State]) -> Iterator[Finding]:
-    """What was salvaged drives no tool, neither by the turn's own choice nor anywhere behind it."""
+    """A salvaged output may not lead to a tool, neither chosen by the turn itself nor reached later."""
     for name, state in states.items():
         if not isinstance(state, doc.Ask) or not state.degrade:
             continue
         path = _path_to_tool(states, name)
         if state.tools:
-            message = f"this turn chooses a tool ({_words(state.tools)}), and what is salvaged must never drive one"
+            message = f"this turn chooses a tool ({_words(state.tools)}), and a salvaged output must never run one"
         elif path is not None:
-            end = "a tool" if isinstance(states[path[-1]], doc.Call) else "a child job, whose tools nobody sees here"
-            message = f"this turn leads to {end} ({' -> '.join(path)}), and what is salvaged must never drive a tool"
+            end = "a tool" if isinstance(states[path[-1]], doc.Call) else "a child job, which may run tools"
+            message = f"this turn leads to {end} ({' -> '.join(path)}), and a salvaged output must never run a tool"
         else:
             continue
-        remedy = "take `degrade` out, or lead no edge from here to a state with `tool` or `call`"
+        remedy = "remove `degrade`, or every path from here to a state with `tool` or `call`"
         yield Finding("degrade_before_tool", pointer(("states", name, "degrade")), message, remedy)
 
 
@@ -235,7 +235,7 @@ def check_exhausted(name: str, state: doc.Ask | doc.Call | doc.ChildWorkflow) ->
     where = pointer(("states", name, "next"))
     has = not isinstance(state.next, str) and EXHAUSTED in state.next
     if state.max_visits is not None and not has:
-        message = "`max_visits` is set, and no edge says where the next visit goes instead"
+        message = "`max_visits` is set, and there is no edge for the visit after the last"
         yield Finding("no_edge", where, message, f"add `{EXHAUSTED}: STATE`")
     if state.max_visits is None and has:
         message = "this edge is never taken: the state has no `max_visits`"

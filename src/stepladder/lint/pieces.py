@@ -30,7 +30,7 @@ Where: TypeAlias = Sequence[str | int]
 
 
 class Pieces:
-    """Compiles pieces of one document. What is wrong with any goes to ``findings``, and the piece is None."""
+    """Compiles pieces of one document. Problems go to ``findings``, and the piece is then None."""
 
     def __init__(self, document: doc.Workflow, kit: Kit, audit: Audit | None = None) -> None:
         self.document = document
@@ -58,7 +58,7 @@ class Pieces:
         compiled = compile_schema(schema)
         if isinstance(compiled, BadSchema):
             for fault in compiled.violations:
-                message = f"the output and the tools' arguments make no schema together: {fault.pointer} {fault.reason}"
+                message = f"the output and the tools' arguments cannot be combined: {fault.pointer} {fault.reason}"
                 self.find("bad_schema", where, message, "let references lead to #/$defs/...")
             return None
         return compiled
@@ -99,7 +99,9 @@ class Pieces:
         for index, spec in enumerate(specs):
             place = (*where, index)
             if spec.id in seen:
-                self.find("rule_twice", (*place, "id"), f"the rule id `{spec.id}` stands twice", "give each its own")
+                self.find(
+                    "rule_twice", (*place, "id"), f"the rule id `{spec.id}` is used twice", "give each rule its own id"
+                )
             seen.add(spec.id)
             match compile_rule(spec, self.kit):
                 case BadRule(field, code, message, remedy):

@@ -1,4 +1,4 @@
-"""What ``each`` and ``call`` of a document must be, beyond their shape; and what the machine makes of them."""
+"""Checks of ``each`` and ``call`` beyond their shape, and the plans that the machine runs by."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def _ending(name: str, until: str, actions: Actions) -> Iterator[Finding]:
     place, output = pointer(("states", name, "each", "until")), pointer(("states", name, "output"))
     if until in graph.MACHINE_WORDS:
         yield Finding(
-            "reserved_action", place, f"the action `{until}` is a word of the machine's own", "call it something else"
+            "reserved_action", place, f"the action `{until}` is reserved for the machine", "call it something else"
         )
     elif not actions.open and until not in actions.words:
         said = ", ".join(f"`{word}`" for word in actions.words) or "no action at all"
         remedy = f"it can say {said}; add `{until}` to the enum of `action`"
         yield Finding("impossible_word", place, f"no output can have the action `{until}`", remedy)
     elif actions.absent:
-        message = "`action` may be missing from the output or be no text, and then nobody knows what the model meant"
+        message = "`action` may be missing from the output or be no text, and then its meaning is unknown"
         yield Finding("optional_action", output, message, "add `action` to `required`, with an enum of words")
 
 

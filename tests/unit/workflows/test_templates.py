@@ -80,6 +80,9 @@ def test_keys_come_before_methods_and_a_call_is_a_method(source: str, expected: 
     ("source", "missing"),
     [
         ("{{ nowhere }}", "nowhere"),
+        ("{{ nowhere | upper }}{{ 'a' ~ nowhere }}", "nowhere"),
+        ("{% for one in nowhere %}{% endfor %}", "nowhere"),
+        ("{% if nowhere %}x{% endif %}", "nowhere"),
         ("{{ turns.bill.total }}", "turns.bill.total"),
         ("{{ turns['bill'].total.x }}", "turns.bill.total.x"),
         ("{{ input.items[5] }}", "input.items[5]"),

@@ -1,4 +1,4 @@
-"""What one schema says by its own keywords, wherever it stands: misspelt, idle, or in want of a type."""
+"""What one schema says by its own keywords, wherever it stands: misspelt, idle, or without a type."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _for_a_kind(path: Path, schema: Mapping[str, Any], kinds: Kinds | None, role
     for keyword in wanting:
         if kinds is not None and not kinds & KINDS_OF[keyword]:
             message = f"`{keyword}` stands beside values of type {', '.join(sorted(kinds))}, and never applies"
-            yield Remark("idle_keyword", (*path, keyword), message, "remove it, or mend the `type`")
+            yield Remark("idle_keyword", (*path, keyword), message, "remove it, or fix the `type`")
 
 
 def _forbidden(path: Path, schema: Mapping[str, Any]) -> Iterator[Remark]:
