@@ -106,16 +106,6 @@ async def test_a_call_is_settled_once(visitor: Visitor) -> None:
     assert "tool pay settled by local: it took effect" in await visitor.job(job)
 
 
-async def test_a_call_without_effect_takes_the_error_edge(visitor: Visitor) -> None:
-    job = await visitor.site.run_unsettled()
-    page = await visitor.job(job)
-    assert (await visitor.post(f"/jobs/{job}/settle", page, done="no", result="{")).status_code == 303
-    async with visitor.site.worker() as driver:
-        await driver.drive(job)
-    assert await status(visitor, job) == "failed"
-    assert "error not_done" in await visitor.job(job)
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -136,26 +126,6 @@ async def test_a_rejected_settlement_is_explained_beside_what_was_typed(
     typed = re.search(r"<textarea[^>]*>([^<]*)</textarea>", answer.text)
     assert typed is not None
     assert typed[1].replace("&#34;", '"') == fields.get("result", "")
-    found = await visitor.site.reads.unsettled(job)
-    assert found is not None
-    assert found.said is None
-
-
-async def test_a_cancellation_waits_for_the_settlement(visitor: Visitor) -> None:
-    job = await visitor.site.run_unsettled()
-    page = await visitor.job(job)
-    await visitor.post(f"/jobs/{job}/cancel", page)
-    assert "Cancellation requested: the job ends once it is settled." in await visitor.job(job)
-    await visitor.post(f"/jobs/{job}/settle", page, done="yes", result="{}")
-    async with visitor.site.worker() as driver:
-        await driver.drive(job)
-    assert await status(visitor, job) == "cancelled"
-
-
-async def test_a_settlement_wants_its_token(visitor: Visitor) -> None:
-    job = await visitor.site.run_unsettled()
-    answer = await visitor.client.post(f"/jobs/{job}/settle", data={"done": "no", "token": "0" * 64})
-    assert answer.status_code == 403
     found = await visitor.site.reads.unsettled(job)
     assert found is not None
     assert found.said is None

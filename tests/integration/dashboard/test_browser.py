@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from stepladder.testing import Answer
 from support import scenes
-from support.site import ESSAY, RIGHT, USAGE, WRONG
+from support.site import RIGHT, USAGE, WRONG
 
 from .conftest import visits
 
@@ -113,23 +113,6 @@ async def test_a_job_moves_on_the_page_without_a_reload(visitor: Visitor, browse
         assert await page.get_by_role("button").all_inner_texts() == ["Judge again"]
 
 
-async def test_a_payment_is_settled_by_hand(visitor: Visitor, browser: Browser) -> None:
-    job = await visitor.site.run_unsettled()
-    async with scenes.opened(browser, f"{visitor.site.url}/jobs/{job}") as page:
-        await page.get_by_role("heading", name="Did the tool pay take effect?").wait_for()
-        await page.get_by_label("If it took effect").fill('{"paid": 36}')
-        await page.get_by_role("button", name="It took effect").click()
-        await page.get_by_text("Settled by local: it took effect").wait_for()
-        assert await page.get_by_role("button", name="It did not").count() == 0
-        async with visitor.site.worker() as driver:
-            await driver.drive(job)
-        await page.locator("#head .badge", has_text="succeeded").wait_for()
-        assert await page.locator("#settle").count() == 0
-    found = await visitor.site.reads.overview(job)
-    assert found is not None
-    assert found.status == "succeeded"
-
-
 async def test_a_failed_job_is_found_understood_resumed_and_forked_by_hand(visitor: Visitor, browser: Browser) -> None:
     site = visitor.site
     job = await site.run(USAGE, WRONG, WRONG, WRONG)
@@ -162,23 +145,6 @@ async def test_a_failed_job_is_found_understood_resumed_and_forked_by_hand(visit
         await page.wait_for_url(f"**/diff/{fork}")
 
 
-async def test_the_overview_is_narrowed_by_hand(visitor: Visitor, browser: Browser) -> None:
-    await visitor.site.run(USAGE, WRONG, RIGHT)
-    await visitor.site.run({"text": "Up."}, document=ESSAY)
-    async with scenes.opened(browser, visitor.site.url) as page:
-        await page.get_by_label("Workflow", exact=True).select_option("essay")
-        await page.get_by_role("button", name="Show").click()
-        await page.wait_for_url("**/?since=24h&workflow=essay")
-        assert await page.locator(".outcomes tbody tr").count() == 2
-        await page.get_by_role("navigation", name="Period").get_by_role("link", name="1h").click()
-        await page.wait_for_url("**/?since=1h&workflow=essay")
-        await page.get_by_role("link", name="Workflows", exact=True).click()
-        await page.get_by_role("region", name="Versions of essay").get_by_role("link", name="1").click()
-        await page.get_by_role("heading", name="State machine").wait_for()
-        await page.get_by_role("button", name="Retire").click()
-        await page.locator(".badge", has_text="retired").wait_for()
-
-
 async def test_without_scripts_everything_works_by_reloading(visitor: Visitor, browser: Browser) -> None:
     job = await visitor.site.run(USAGE, RIGHT)
     async with scenes.opened(browser, f"{visitor.site.url}/jobs/{job}", java_script_enabled=False) as page:
@@ -190,20 +156,6 @@ async def test_without_scripts_everything_works_by_reloading(visitor: Visitor, b
             await driver.drive(job)
         await page.reload()
         assert await page.locator("#head .badge").inner_text() == "✓ succeeded"
-
-
-async def test_the_filters_work_by_hand(visitor: Visitor, browser: Browser) -> None:
-    job = await visitor.site.run(USAGE, RIGHT, metadata={"order": "4711"})
-    await visitor.site.submit()
-    async with scenes.opened(browser, f"{visitor.site.url}/jobs") as page:
-        await page.get_by_text("Filters", exact=True).click()
-        await page.get_by_label("Status", exact=True).select_option("waiting")
-        await page.get_by_label("Metadata").fill("order=4711")
-        await page.get_by_role("button", name="Show").click()
-        await page.wait_for_url("**/jobs?status=waiting&metadata.order=4711")
-        assert await page.locator("tbody tr").count() == 1
-        await page.locator("tbody a").click()
-        await page.wait_for_url(f"**/jobs/{job}")
 
 
 async def test_the_keyboard_reaches_the_content_and_shows_where_it_is(visitor: Visitor, browser: Browser) -> None:

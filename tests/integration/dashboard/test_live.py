@@ -51,12 +51,6 @@ async def test_the_stream_tells_of_each_change_and_ends_with_the_job(visitor: Vi
     assert gone.status_code == 204, "by which a browser knows not to come back"
 
 
-async def test_a_part_that_is_as_it_was_comes_as_it_came(visitor: Visitor) -> None:
-    """So that the page keeps what its reader has unfolded, and typed into the signal's form."""
-    job = await visitor.site.run(USAGE, RIGHT)
-    assert await visitor.page(f"/jobs/{job}/part") == await visitor.page(f"/jobs/{job}/part")
-
-
 async def test_a_stream_shows_a_sign_of_life_while_nothing_happens(visit: Visit) -> None:
     visitor = await visit(heartbeat_s=0.05)
     job = await visitor.site.submit()

@@ -7,7 +7,7 @@ from html import unescape
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from stepladder.testing import Answer, Fault
+from stepladder.testing import Answer
 from support.scenes import LONG_TEXT
 from support.site import ESSAY, RIGHT, USAGE, WRONG
 
@@ -145,13 +145,6 @@ async def test_a_failure_is_told_in_words_with_what_to_do(visitor: Visitor) -> N
         assert f'<li class="r-{state}">' in page
 
 
-async def test_an_answer_that_never_came_is_shown_as_such(visitor: Visitor) -> None:
-    job = await visitor.site.run(Fault("reset_before"), USAGE, RIGHT)
-    page = await visitor.job(job)
-    assert "No answer arrived." in page
-    assert "disconnected" in page
-
-
 async def test_what_a_model_says_is_never_markup(visitor: Visitor) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b\ud800"
     job = await visitor.site.run({"text": evil}, document=ESSAY, metadata={"<b>": "<i>"})
@@ -194,14 +187,6 @@ async def test_what_is_not_there_is_a_page_that_says_so(visitor: Visitor) -> Non
         page = await visitor.page(path, 404)
         assert "There is no" in page
         assert 'href="/jobs"' in page
-
-
-async def test_the_api_beside_the_dashboard_tells_its_own_errors(visitor: Visitor) -> None:
-    for method, path, status in (("GET", "/v1/nowhere", 404), ("DELETE", "/v1/jobs", 405)):
-        answer = await visitor.client.request(method, path)
-        assert answer.status_code == status
-        assert answer.headers["content-type"] == "application/problem+json"
-    assert (await visitor.client.get("/healthz")).json() == {"status": "ok"}
 
 
 async def test_static_files_may_be_kept_for_good(visitor: Visitor) -> None:

@@ -90,15 +90,6 @@ async def test_an_impossible_replay_is_explained_beside_what_was_typed(
     assert await visitor.site.reads.replays(job) == ()
 
 
-async def test_what_did_not_fail_is_not_resumed(visitor: Visitor) -> None:
-    job = await visitor.site.run(USAGE, RIGHT, signals={"approval": [{"action": "approve"}]})
-    page = await visitor.job(job)
-    assert "Resume</button>" not in page
-    answer = await visitor.post(f"/jobs/{job}/replays", page, key="k", mode="resume")
-    assert answer.status_code == 422
-    assert "Nothing was started" in answer.text
-
-
 async def test_answers_are_judged_again_by_the_same_document_and_by_a_changed_one(visitor: Visitor) -> None:
     job = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [{"action": "approve"}]})
     page = await visitor.job(job)
