@@ -83,8 +83,8 @@ class Rejudged:
 def revalidate(machine: Machine, job: Job, answers: Iterable[Answer]) -> tuple[Rejudged, ...]:
     """Judges each answer by ``machine``, with the job's memory as it was in the answer's turn.
 
-    What a turn was told and gave stands as it is stored: that an earlier turn would have ended otherwise changes
-    nothing for a later one. Pure, and never raises because of an answer.
+    Every turn is judged with the stored history, even if an earlier turn would now end differently. Pure, and never
+    raises because of an answer.
     """
     places = {visit.ordinal: (place, visit) for place, visit in enumerate(job.visits) if isinstance(visit, Turn)}
     return tuple(_again(machine, job, answer, *places[answer.turn]) for answer in answers)

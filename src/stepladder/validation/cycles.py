@@ -1,4 +1,4 @@
-"""References that lead back to themselves and never reach a value: schemas that no document can satisfy.
+"""References that lead back to themselves without reaching a value: schemas that no document can satisfy.
 
 A tree is a fine recursive schema, since a leaf ends it. Two shapes do not end. In the first a schema applies itself to
 the very same value (``{"$ref": "#"}``), which a validator could follow for ever. In the second each value must contain
@@ -29,12 +29,12 @@ def endless(subschemas: Subschemas) -> dict[Path, str]:
     }
     for path in subschemas.by_path.keys() - _inhabited(subschemas):
         if references(subschemas.by_path[path]):
-            found.setdefault(path, "the reference has no end: each value must hold another of its own kind")
+            found.setdefault(path, "the reference is endless: each value must contain another of its own kind")
     return found
 
 
 def _circles(subschemas: Subschemas) -> set[Path]:
-    """Every schema that stands on a circle of steps which stay on the same value."""
+    """Every schema on a circle of steps that stay on the same value."""
     circles: set[Path] = set()
     done: set[Path] = set()
     for root in subschemas.by_path:
@@ -76,7 +76,7 @@ def _inhabited(subschemas: Subschemas) -> set[Path]:
     """The schemas that some finite document may satisfy, as far as references decide it.
 
     The least fixed point: nothing counts until what it needs counts. Schemas that are impossible for other reasons
-    (``false``, a minimum above the maximum) are none of this module's business and count.
+    (``false``, a minimum above the maximum) are not this module's concern, and count.
     """
     needs = {path: _needs(subschemas, path, schema) for path, schema in subschemas.by_path.items()}
     needed_by: dict[Path, list[Path]] = {}

@@ -1,4 +1,4 @@
-"""The fourth rung: rules about what an answer means. Each holds or is broken; one that cannot be checked is broken."""
+"""The fourth rung: rules about what an answer means. A rule that cannot be checked counts as broken."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def _checked(rule: Rule, check: Expression, scope: Mapping[str, Json]) -> str | 
 
 
 def _called(rule: Rule, call: RuleCall, scope: Mapping[str, Json]) -> str | None:
-    # Each call gets copies of its own, plain dicts and lists: nothing that a rule changes reaches another rule,
-    # the stored output or the machine, and rules may use what their authors expect of dicts and lists.
+    # Each call gets its own copies, plain dicts and lists: no change that a rule makes reaches another rule, the
+    # stored output or the machine.
     known = {name: plain(scope.get(name, {})) for name in ("input", "turns", "tools")}
     try:
         answer: object = call(plain(scope["output"]), **known)
-    except Exception as error:  # noqa: BLE001 - a user's code may raise anything, and a rule that raised holds nothing
+    except Exception as error:  # noqa: BLE001 - a user's code may raise anything, and a rule that raises is broken
         return f"could not be checked: {type(error).__name__}: {error}"
     match answer:
         case None:

@@ -36,7 +36,7 @@ REFERENCES = ("$ref", "$dynamicRef")
 
 @dataclass(frozen=True)
 class Subschemas:
-    """Every schema inside ``root``, by its path, outermost first; ``root`` itself stands at the empty path."""
+    """Every schema inside ``root``, by its path, outermost first; ``root`` itself has the empty path."""
 
     root: Json
 
@@ -64,21 +64,21 @@ class Subschemas:
         }
 
     def target(self, reference: str) -> Path | None:
-        """Where a local reference (``#``, ``#/...`` or ``#anchor``) leads; None if nothing stands there."""
+        """Where a local reference (``#``, ``#/...`` or ``#anchor``) leads; None if nothing is there."""
         fragment = unquote(reference.removeprefix("#"))
         if fragment and not fragment.startswith("/"):
             return self.anchors.get(fragment)
         return resolve(fragment, self.root)
 
     def _beside(self, schema: Json) -> Iterator[tuple[Path, Json]]:
-        """Schemas that a pointer reaches although no keyword holds them, such as ``#/shared/team``."""
+        """Schemas that only a reference reaches, such as ``#/shared/team``."""
         for reference in references(schema).values():
             if reference.startswith("#/") and (path := resolve(unquote(reference[1:]), self.root)) is not None:
                 yield path, value_at(self.root, path)
 
 
 def children(schema: Json) -> Iterator[tuple[Path, Json]]:
-    """The schemas that stand directly inside this one, with the way to them."""
+    """The schemas directly inside this one, with the paths to them."""
     if not isinstance(schema, Mapping):
         return
     for keyword in MAPS:
@@ -93,7 +93,7 @@ def children(schema: Json) -> Iterator[tuple[Path, Json]]:
 
 
 def patterns(subschemas: Subschemas) -> Iterator[tuple[Path, str, str]]:
-    """Every regular expression in a schema: the path of the schema that it stands on, its keyword, its text."""
+    """Every regular expression in a schema: the path of its schema, its keyword, its text."""
     for path, schema in subschemas.by_path.items():
         if not isinstance(schema, Mapping):
             continue
@@ -104,7 +104,7 @@ def patterns(subschemas: Subschemas) -> Iterator[tuple[Path, str, str]]:
 
 
 def references(schema: Json) -> dict[str, str]:
-    """The references that stand on this schema itself, by keyword."""
+    """The references of this schema itself, by keyword."""
     if not isinstance(schema, Mapping):
         return {}
     return {keyword: target for keyword in REFERENCES if isinstance(target := schema.get(keyword), str)}

@@ -1,8 +1,8 @@
 """From a syntax tree to closures over plain JSON values.
 
 celpy's own evaluator is not used. It refuses ``int == double``, overflows at 64 bits, copies the whole document into
-types of its own, turns every failing member into the same error, and cannot be stopped halfway. What is here
-decides the same things on the values as they are, counts its steps, and knows the name that was missing.
+types of its own, turns every failing member into the same error, and cannot be stopped halfway. This one
+evaluates the same on the values as they are, counts its steps, and knows which name was missing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Compiler:
         return lambda run: then(run) if truth("?", condition(run)) else otherwise(run)
 
     def _logic(self, tree: Any, scope: Scope) -> Node:
-        """``||`` and ``&&``: one deciding side decides, whatever became of the others."""
+        """``||`` and ``&&``: one deciding operand decides, even if others fail."""
         rule, terms = tree.data, []
         while tree.data == rule and len(tree.children) == 2:
             terms.append(self._build(tree.children[1], scope))
@@ -190,7 +190,7 @@ class Compiler:
                     node = self._call(suffix, str(suffix.children[1]), node, suffix.children[2:], scope)
                     text = None
                 case _:
-                    raise self._bad("a message has no place here; write a map, {...}", suffix)
+                    raise self._bad("messages are not supported; write a map, {...}", suffix)
         return node
 
     def _primary(self, tree: Any, scope: Scope) -> Node:

@@ -36,7 +36,7 @@ def _holds(run: Run, condition: Node) -> bool:
 
 
 def _quantified(*, decisive: bool) -> Macro:
-    """``exists`` and ``all``: like ``||`` and ``&&``, one deciding item decides, whatever became of the others."""
+    """``exists`` and ``all``: like ``||`` and ``&&``, one deciding item decides, even if others fail."""
 
     def macro(source: Node, slot: int, weight: int, bodies: list[Node]) -> Node:
         def quantified(run: Run) -> bool:

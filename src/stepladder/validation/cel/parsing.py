@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w", re.ASCII)
 
 
 class BadSourceError(Exception):
-    """The text is not an expression. It never leaves this room: ``compile_expression`` turns it into a value."""
+    """The text is not an expression. ``compile_expression`` turns this into a value."""
 
 
 @cache
@@ -49,7 +49,7 @@ def parse(source: str) -> Any:
         raise BadSourceError("the expression is empty")
     for match in _QUOTED.finditer(source):
         if match["open"]:
-            raise BadSourceError(f"the string is not closed that opens {place(source, match.start())}")
+            raise BadSourceError(f"a string is not closed; it opens {place(source, match.start())}")
     from celpy.celparser import CELParseError
 
     try:

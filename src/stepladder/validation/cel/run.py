@@ -1,4 +1,4 @@
-"""One evaluation of an expression: what it may read, what it may still spend."""
+"""One evaluation of an expression: what it reads, and the steps that it has left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_STEPS = 100_000
 
 
 class ExhaustedError(Exception):
-    """The steps are used up. Unlike an ``EvaluationError``, ``||`` and ``&&`` do not absorb it."""
+    """No steps are left. Unlike an ``EvaluationError``, ``||`` and ``&&`` do not absorb it."""
 
 
 @dataclass(slots=True)
