@@ -177,8 +177,8 @@ class Store(JobCommands):
     ) -> bool:
         """Writes what came for an open attempt, before it is judged. Times are in milliseconds.
 
-        False if the worker has the job no longer: it is in other hands, and nothing is written; or it is paused, and
-        the answer is kept for whoever claims the job later.
+        False if the worker has the job no longer: another worker has it, and nothing is written; or it is paused, and
+        the answer is kept for the worker that claims the job next.
         """
         body, encoding = encode_raw(arrival.body, streamed=arrival.streamed)
         common = {
@@ -221,7 +221,7 @@ class Store(JobCommands):
         release: bool = True,
         unless_paused: bool = False,
     ) -> bool:
-        """Writes a step, whole or, if the job is in other hands, not at all: then it answers False.
+        """Writes a transition, or nothing and returns False if another worker has the job.
 
         ``stamp`` goes with ``step.opened``. To ask or to run a tool keeps the job and renews the lease; to wait or to
         finish lets go of it, and so does a rest unless ``release`` is False. A job that was let go of is due again

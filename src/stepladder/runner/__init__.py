@@ -1,1 +1,1 @@
-"""The loop that claims a job, asks the machine what comes next, does it and commits. It decides nothing itself."""
+"""Runs jobs: claims one, advances its machine, commits, does what the machine wants, and keeps the lease meanwhile."""

@@ -1,1 +1,1 @@
-"""The one place that builds things: settings in, a store, an engine and a runner out."""
+"""Builds a running system from settings: servers, store, engine client, runner."""
