@@ -74,13 +74,13 @@ def test_a_document_is_published_on_the_way(shell: Shell) -> None:
         (("bill", *INPUT, "--version", "9"), "it has 1"),
         (("bill",), 'must have the field "team"'),
         (("bill", "--input", "{team: 1}"), "cannot be read as JSON"),
-        (("bill", *INPUT, "--metadata", "order"), "no NAME=VALUE"),
+        (("bill", *INPUT, "--metadata", "order"), "is not NAME=VALUE"),
         (("bill", *INPUT, "--metadata", "a=1", "--metadata", "a=2"), "given twice"),
         (("bill", *INPUT, "--priority", "1001"), "--priority"),
         (("missing.yaml",), "cannot be read"),
     ],
 )
-def test_what_cannot_be_done_says_why_and_leaves_no_row(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_explained_and_stores_nothing(shell: Shell, words: tuple[str, ...], said: str) -> None:
     before = shell.counts()
     done = shell.run("submit", *words)
     assert (done.code, done.out) == (2, "")
