@@ -1,4 +1,4 @@
-"""Jobs as the machine left them, many at once, with the bytes of their answers: to judge again, or to go on with."""
+"""Jobs as the machine left them, many at once, with the bytes of their answers: to judge again, or to replay."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A job, what stands beside the machine's memory of it, and its answers that were judged, oldest first."""
+    """A job, what is kept beside the machine's memory of it, and its answers that were judged, oldest first."""
 
     job: Job
     workflow: str

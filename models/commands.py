@@ -1,4 +1,4 @@
-"""What people and programs tell a job: signals, settlements, and requests to cancel, to pause and to go on.
+"""What people and programs tell a job: signals, settlements, and requests to cancel, pause and unpause.
 
 Each statement is one round trip and one transaction of its own, as in ``hot``."""
 
@@ -47,7 +47,7 @@ class JobCommands:
                 return Receipt.UNKNOWN
 
     async def pending_signals(self, job_id: UUID) -> Inbox:
-        """The signals that nobody has taken, oldest first."""
+        """The signals not yet taken, oldest first."""
         async with self._database.connection() as connection:
             # The count first: a signal that slips in between is then seen twice, and never missed.
             count = await (await connection.execute(hot.SIGNALS_RECEIVED, {"job": job_id})).fetchone()
@@ -55,7 +55,7 @@ class JobCommands:
         return Inbox(0 if count is None else count["signals_received"], tuple(signal_of(row) for row in rows))
 
     async def request_cancel(self, job_id: UUID) -> Receipt:
-        """Asks for the job to end. Its worker learns of it with a heartbeat; in nobody's hands it is due at once."""
+        """Asks for the job to end. Its worker learns of it with a heartbeat; an unleased job is due at once."""
         match await self._database.row(CANCEL, {"job": job_id}):
             case {"asked": True}:
                 return Receipt.ACCEPTED
@@ -85,14 +85,14 @@ class JobCommands:
         return Settling.CONTRADICTED if before["open"] or key is not None else Settling.NOT_ASKED
 
     async def pause(self, job_id: UUID, by: str) -> Receipt:
-        """Pauses a job, in the name of ``by``: nobody claims it. A worker that has it finishes the attempt under way.
+        """Pauses a job, in the name of ``by``: it is not claimed. A worker that has it finishes the attempt under way.
 
         Its deadline stands still. ``FINAL`` if it has ended or is being cancelled.
         """
         return await self._switch(PAUSE, EventKind.JOB_PAUSED, job_id, by)
 
     async def unpause(self, job_id: UUID, by: str) -> Receipt:
-        """Lets a paused job go on where it was. ``DUPLICATE`` if it was not paused."""
+        """Resumes a paused job where it was. ``DUPLICATE`` if it was not paused."""
         return await self._switch(UNPAUSE, EventKind.JOB_UNPAUSED, job_id, by)
 
     async def _switch(self, statement: str, kind: EventKind, job_id: UUID, by: str) -> Receipt:
@@ -131,7 +131,7 @@ SELECT
 """
 
 # As SIGNAL, and loses no wake-up for the same reason. The call was opened in an earlier commit than the one by which
-# the job began to wait, so that whoever sees the latter sees the former. Of two at once one keeps its row.
+# the job began to wait, so that a reader of the latter sees the former. Of two at once one keeps its row.
 SETTLE = """
 WITH woken AS (
     UPDATE jobs SET signals_received = signals_received + 1, wake_at = now()

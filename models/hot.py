@@ -28,7 +28,7 @@ DUE = """
         AND (lease_until IS NULL OR lease_until <= statement_timestamp())
 """
 
-# Whoever asks for one job means it: a signal or a heartbeat that holds the row for a moment is waited for.
+# A job that is named is waited for: a signal or a heartbeat may hold its row for a moment.
 CLAIM_ONE = f"""
 WITH due AS (
     SELECT id FROM jobs WHERE {DUE} AND id = %(job)s
@@ -41,7 +41,7 @@ WITH due AS (
 # a claim that was quicker, and then find another fence.
 #
 # A job that is paused, itself or with its workflow, is let go of here, with its answer kept and not yet judged: no
-# request and no tool is under way then, and none is opened. Whoever claims it later judges the answer and goes on.
+# request and no tool is under way then, and none is opened. The next claim judges the answer and continues.
 ARRIVED = """
 WITH held AS (
     SELECT id, COALESCE(paused_at, held_at) AS paused_at FROM jobs
@@ -221,7 +221,7 @@ WHERE id = %(job)s AND fence = %(fence)s
 RETURNING cancel_requested
 """
 
-# A row that somebody else writes to at this moment is passed over: neither do the others wait for it, nor can two of
+# A row that is locked at this moment is passed over: neither do the others wait for it, nor can two of
 # those who lock several rows come to wait for each other.
 HEARTBEATS = """
 WITH ours AS (

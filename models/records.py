@@ -36,12 +36,12 @@ class Publication(StrEnum):
     PUBLISHED = "published"
     ALREADY_PUBLISHED = "already_published"
     DEFINITION_CHANGED = "definition_changed"
-    """Another definition stands under this name and version. Nothing was written."""
+    """Another definition has this name and version. Nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job that is to be written, and what stands beside the machine's memory of it.
+    """A job that is to be written, and what is kept beside the machine's memory of it.
 
     ``variant`` is the hash of a changed document that it runs by, ``bulk`` the order of many replays that it is of,
     and ``created`` what its first event says. Of an ``experiment`` it runs one ``sample`` by one ``arm``.

@@ -44,7 +44,7 @@ def _json(value: object) -> str | None:
 
 
 def plain(text: str | None) -> str | None:
-    """A word of somebody else's for a ``text`` column: what PostgreSQL cannot hold there becomes U+FFFD."""
+    """A foreign word for a ``text`` column: what PostgreSQL cannot hold there becomes U+FFFD."""
     return None if text is None else _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -76,7 +76,7 @@ def new_job(new: NewJob) -> dict[str, object]:
 
 
 def carried_json(job: Job) -> str:
-    """The same for a job that was written just now, with what it takes over from another one. It is due at once."""
+    """The same for a job that was written just now, with what it carries over from another one. It is due at once."""
     claim = Claim(job, "", 0, owner="", fence=0, lease_s=0, claimed_at=job.created_at)
     step = Transition(job, Rest(job.created_at), visits=job.visits, messages=job.transcript)
     return step_json(claim, step, None, release=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def write_jobs(database: Database, jobs: Sequence[NewJob], parameters: dict[str, Any]) -> dict[str, Any] | None:
-    """Runs ``SUBMIT``. What a job takes over is written in the same transaction, by the one statement that
+    """Runs ``SUBMIT``. What a job carries over is written in the same transaction, by the one statement that
     writes any step.
     """
     carrying = [new for new in jobs if new.job.state is not None]

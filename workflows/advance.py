@@ -136,7 +136,7 @@ def advance(
     """Moves ``job`` on by ``event``.
 
     ``max_model_len`` is the limit in tokens of the model that is asked unless a state names another, where it is
-    known, and ``lengths`` are those of models by name. ``hold`` says that somebody paused the job: what the event
+    known, and ``lengths`` are those of models by name. ``hold`` says that the job is paused: what the event
     brings is taken in, and no state that asks or runs anything is begun.
     Raises ``IllegalEventError`` for an event that the job's state does not take.
     """
@@ -146,7 +146,7 @@ def advance(
 
 
 def cancel(job: Job, now: datetime, said: Settled | None = None) -> Transition:
-    """``advance`` by ``Cancelled``, for which no machine is needed: nobody has to know a job's tools to end it."""
+    """``advance`` by ``Cancelled``, for which no machine is needed: a job ends without its tools."""
     require_legal(job, Cancelled(said))
     builder = TransitionBuilder(None, job, now)
     return builder.transition(_cancel(builder, said))

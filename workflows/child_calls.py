@@ -1,7 +1,7 @@
 """A child call's life: its inputs written first, its workflow found, its children started a few at a time, and its
 result or its error written once all that were started have ended.
 
-It goes on only when no child runs any more, so that whatever comes next never runs beside what was called before.
+It continues only when no child is running, so that the next state never runs beside the children.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CANCELLED = ToolError("cancelled", "the job was cancelled before its children en
 
 
 def open_call(builder: TransitionBuilder, state: ChildState) -> Resolve | str | JobFailure:
-    """Opens a call with the inputs of all its children. A call of nobody, over an empty list, is done at once."""
+    """Opens a call with the inputs of all its children. A call over an empty list is done at once."""
     late = builder.late()
     if late is not None:
         return late
@@ -97,7 +97,7 @@ def unresolved(builder: TransitionBuilder, call: ChildCall, error: ToolError) ->
 def seen(
     builder: TransitionBuilder, call: ChildCall, children: Sequence[Child]
 ) -> TendChildren | AwaitChildren | str | JobFailure:
-    """What the children, as they stand now, leave to do."""
+    """What to do next, given the children as they are now."""
     state = state_of(builder, call)
     running = [child for child in children if not child.status.final]
     stopping = not state.collect and bool(_failures(call, children))
@@ -186,5 +186,5 @@ def child_lineage(job: Job, call: ChildCall, index: int) -> UUID:
 def state_of(builder: TransitionBuilder, call: ChildCall) -> ChildState:
     state = builder.machine.states[call.state]
     if not isinstance(state, ChildState):
-        raise TypeError(f"state {call.state} calls nobody")
+        raise TypeError(f"state {call.state} calls no workflow")
     return state

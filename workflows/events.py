@@ -31,21 +31,21 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """The open tool call came back with a result."""
+    """The open tool call returned a result."""
 
     result: Json
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFailed:
-    """The open tool call came back with an error."""
+    """The open tool call returned an error."""
 
     error: ToolError
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUnknown:
-    """The open irreversible call did not come back, or cannot tell: it may have taken effect. ``error`` says why."""
+    """The open irreversible call did not return, or cannot tell: it may have taken effect. ``error`` says why."""
 
     error: ToolError
 
@@ -83,7 +83,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenSeen:
-    """The children of the open call as they stand now, by index; those that were not started are missing."""
+    """The children of the open call as they are now, by index; those that were not started are missing."""
 
     children: tuple[Child, ...]
 

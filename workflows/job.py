@@ -86,7 +86,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A job that an open ``ChildCall`` started, as it stands now."""
+    """A job that an open ``ChildCall`` started, as it is now."""
 
     id: UUID
     index: int

@@ -59,7 +59,7 @@ def ends(run: ListRun, turn: Turn) -> bool:
 
 
 def is_under_way(job: Job, state: AskState) -> bool:
-    """Whether the job stands between two elements of a list that ``state`` builds."""
+    """Whether the job is between two elements of a list that ``state`` builds."""
     last = job.visits[-1] if job.visits else None
     if not isinstance(last, Turn | ListRun) or last.state != state.name:
         return False

@@ -1,7 +1,7 @@
-"""A job that begins where another one stopped, or at any turn of it: what it takes over, and where it goes on.
+"""A job that begins where another one stopped, or at any of its turns: what it carries over, and where it continues.
 
-Earlier turns, results and signals are taken over as they are, and nothing of them is run or asked again. Limits start
-anew: what was taken over counts for none of them.
+Earlier turns, results and signals are carried over as they are, and none is run or asked again. Limits start
+anew: what was carried over counts for none of them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a job is cut: its first ``kept`` visits are taken over, and ``state`` is entered next.
+    """Where a job is cut: its first ``kept`` visits are carried over, and ``state`` is entered next.
 
-    ``state`` None is the very beginning, with nothing taken over. ``from_turn`` is the first turn that is asked anew.
+    ``state`` None is the very beginning, with nothing carried over. ``from_turn`` is the first turn that is asked anew.
     """
 
     kept: int
@@ -56,7 +56,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a new job begins with. ``misfits`` are outputs taken over that break the schema of their state now."""
+    """What a new job begins with. ``misfits`` are carried outputs that break the schema of their state now."""
 
     state: str | None
     visits: tuple[Visit, ...] = ()
@@ -67,7 +67,7 @@ class Carried:
 def cut(job: Job, machine: Machine, mode: Mode, from_turn: int | None) -> Cut | Refused:
     """Where ``job``, which ran by ``machine``, is cut for a resume or a fork.
 
-    Without ``from_turn`` a resume goes on where the job failed, and a fork begins at the beginning.
+    Without ``from_turn`` a resume continues where the job failed, and a fork begins at the beginning.
     """
     if mode is Mode.RESUME:
         refused = _not_resumable(job)
@@ -128,7 +128,7 @@ def _is_to_blame(job: Job, last: Visit) -> bool:
 def _settled_at_the_end(job: Job, last: Visit) -> bool:
     """Whether a job was cancelled while a person was asked about an effect, who said that it took place.
 
-    The call came back then, and no edge was followed.
+    The call had returned, and no edge was followed.
     """
     took = isinstance(last, ToolCall) and last.effect is Effect.IRREVERSIBLE and last.error is None
     return took and job.status is JobStatus.CANCELLED
@@ -144,7 +144,7 @@ def _cut(job: Job, kept: int, state: str) -> Cut:
 
 
 def carry(job: Job, cut: Cut, machine: Machine) -> Carried | Refused:
-    """What a job by ``machine``, which may be another than the old job's, takes over of ``job``.
+    """What a job by ``machine``, which may be another than the old job's, carries over from ``job``.
 
     The system prompt is the machine's own, rendered now.
     """

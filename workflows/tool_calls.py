@@ -40,7 +40,7 @@ MOST_LOST = 3
 may be: machines are rebooted, and a neighbour in the same process may have been to blame."""
 
 SAME_AGAIN = ("invalid_arguments", "bad_result")
-"""Errors that the same call would run into again: what is wrong stands in the document or in the tool's code."""
+"""Errors that the same call would run into again: the cause is in the document or in the tool's code."""
 
 
 def call_of(builder: TransitionBuilder, state: ToolState) -> tuple[str, JsonObject] | JobFailure:
@@ -144,7 +144,7 @@ def _key(builder: TransitionBuilder, state: str, tool: str, arguments: JsonObjec
 
 
 def came_back(builder: TransitionBuilder, call: ToolCall, error: ToolError) -> Rest | str | JobFailure:
-    """The run came back with an error: a rest before the next one, or the way on from the state."""
+    """The run returned an error: back off before the next one, or leave the state."""
     call = replace(call, failed=call.failed + 1)
     until = _again_at(builder, call, error)
     if until is None:
@@ -196,7 +196,7 @@ def claimed(
 
 
 def await_settlement(builder: TransitionBuilder, call: ToolCall, error: ToolError = CUT_OFF) -> ToolCall:
-    """The job waits for a person who says whether the effect took place. ``error`` is why nobody else knows."""
+    """The job waits for a person who says whether the effect took place. ``error`` is why only a person can know."""
     if call.status is not VisitStatus.SETTLEMENT:
         call = replace(call, error=error, status=VisitStatus.SETTLEMENT)
         builder.put(call)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send the request of ``attempt`` (in ``turn``) to the engine, judge the answer, come back with ``Judged``."""
+    """Send the request of ``attempt`` (in ``turn``) to the engine, judge the answer, answer with ``Judged``."""
 
     turn: Turn
     attempt: Attempt
@@ -24,35 +24,35 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Run the tool, come back with ``ToolReturned`` or ``ToolFailed``; with ``ToolUnknown`` if it is irreversible."""
+    """Run the tool, answer with ``ToolReturned`` or ``ToolFailed``; with ``ToolUnknown`` if it is irreversible."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Nothing to do before ``until``; then come back with ``Claimed``."""
+    """Nothing to do before ``until``; then answer with ``Claimed``."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Wait for a signal; come back with ``Signalled``, or with ``Claimed`` once ``wait.until`` has passed."""
+    """Wait for a signal; answer with ``Signalled``, or with ``Claimed`` once ``wait.until`` has passed."""
 
     wait: Wait
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitSettlement:
-    """Wait for a person; come back with ``Settled``."""
+    """Wait for a person; answer with ``Settled``."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Find the workflow of ``call``, check the inputs, and come back with ``Resolved`` or ``Unresolved``.
+    """Find the workflow of ``call``, check the inputs, and answer with ``Resolved`` or ``Unresolved``.
 
     ``version`` is the one that the document names; None is the newest that is not retired.
     """
@@ -64,7 +64,7 @@ class Resolve:
 @dataclass(frozen=True, slots=True)
 class TendChildren:
     """Start the children of the indices in ``start``, but none that is there already; or ask all that have not ended to
-    end, if ``stop``. Then look after them, and come back with ``ChildrenSeen``."""
+    end, if ``stop``. Then read their state, and answer with ``ChildrenSeen``."""
 
     call: ChildCall
     start: tuple[int, ...] = ()
@@ -73,14 +73,14 @@ class TendChildren:
 
 @dataclass(frozen=True, slots=True)
 class AwaitChildren:
-    """Wait until a child ends; come back with ``ChildrenSeen``."""
+    """Wait until a child ends; answer with ``ChildrenSeen``."""
 
     call: ChildCall
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Somebody paused the job: nothing is begun. Let go of it, and come back with ``Claimed`` when it may go on."""
+    """The job is paused: nothing is begun. Release it, and answer with ``Claimed`` when it may go on."""
 
 
 @dataclass(frozen=True, slots=True)

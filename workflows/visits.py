@@ -108,7 +108,7 @@ class ToolCall(Visit):
 
     @property
     def irreversible(self) -> bool:
-        """Whether nobody can know if an open call took effect: it was begun, and may not be begun again."""
+        """Whether an open call may have taken effect and may not be begun again."""
         return self.effect is Effect.IRREVERSIBLE
 
 

@@ -74,13 +74,13 @@ def forbids(wait: Wait | WaitState, sender: Actor, principal: str) -> str | None
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a signal does not end a wait; the wait goes on."""
+    """Why a signal does not end a wait; the wait stays open."""
 
     reason: str
 
 
 def fitting(state: WaitState, wait: Wait, payload: Json) -> str | Refused:
-    """The edge that a payload takes. ``wait_id`` stands beside the author's own fields and is no part of them."""
+    """The edge that a payload takes. ``wait_id`` is not one of the author's own fields."""
     if not isinstance(payload, Mapping):
         return Refused(f"the payload of signal {state.signal} is a map with an `action`")
     named = payload.get("wait_id")
@@ -103,7 +103,7 @@ def without_wait_id(payload: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def signalled(builder: TransitionBuilder, wait: Wait, signal: Signal) -> str | None:
-    """Takes a signal. One that does not fit is used up and noted, and the wait goes on.
+    """Takes a signal. One that does not fit is used up and noted, and the wait stays open.
 
     A signal that came after the wait's time was over is not taken, whenever it is looked at: the time-out came first.
     """

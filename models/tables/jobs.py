@@ -25,8 +25,8 @@ from stepladder.schemas.job import Failure, JobStatus
 # null. ``notified_at`` is when the broker was last told. ``fence`` rises with every change of hands; an older value
 # can write nothing. ``taken_over`` says that a worker was lost, until the machine has taken note of it.
 # ``parent`` is the job that called this one: in its visit ``parent_visit``, as the child of index ``parent_index``.
-# ``status`` is the machine's own as well: that a job is paused stands beside it, in
-# ``paused_at``, so that it goes on as what it was; and that its workflow is, in ``held_at``.
+# ``status`` is the machine's own as well: that a job is paused is kept beside it, in
+# ``paused_at``, so that it continues as what it was; and that its workflow is, in ``held_at``.
 # ``hold_at`` says that retention is to leave the job alone, and ``raw_gone_at`` and ``events_gone_at`` when it did its
 # work on it.
 jobs = Table(

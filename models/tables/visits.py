@@ -1,4 +1,4 @@
-"""What stands between the turns: tools, lists, children, waits and signals; and the history."""
+"""Visits other than turns, what people said of them, signals, and the history."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Index(
     ),
 )
 
-# What people say of calls that did not come back. What the worker makes of it stands in the call itself.
+# What people say of calls that did not return. The outcome is in the visit itself.
 settlements = Table(
     "settlements",
     metadata,
