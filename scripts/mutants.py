@@ -35,7 +35,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "stepladder"
 KNOWN = Path(__file__).with_suffix(".json")
 
-_LADDER = ("validation/test_verdicts.py", "validation/test_termination.py", "validation/test_ladder.py")
+_LADDER = ("validation/test_verdicts.py", "validation/test_ladder.py")
 _PARSING = ("validation/test_diagnosis.py", "validation/test_parse.py", "validation/test_ladder.py")
 _RETRIES = ("workflows/test_retry.py", "workflows/test_notes.py", "workflows/test_request.py")
 TARGETS = {

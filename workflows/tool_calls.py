@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from stepladder.workflows.events import Settled
     from stepladder.workflows.job import Spent
 
-NEVER_BEGUN = ("not_done", "invalid_arguments")
-"""Errors after which a call may be begun in a replay even if it cannot be undone: it took no effect, or never ran."""
 
 NOT_DONE = ToolError("not_done", "a person says that it did not take effect")
 CANCELLED = ToolError("cancelled", "the job was cancelled before the tool came back; it may have taken effect")

@@ -40,7 +40,7 @@ def read_body(body: bytes, *, streamed: bool) -> Reading:
 
 def _whole(body: bytes) -> Reading:
     try:
-        value = _loads(body)
+        value = read_json(body)
     except ValueError as problem:
         return _malformed(f"the body is not JSON, or is incomplete: {problem}")
     if not isinstance(value, dict):
@@ -63,7 +63,7 @@ def _stream(body: bytes) -> Reading:
         if event.name == "error":
             return _stream_error(draft, error_of(event.data).message)
         try:
-            chunk = _loads(event.data)
+            chunk = read_json(event.data)
         except ValueError:
             if event.cut:
                 break
@@ -77,7 +77,7 @@ def _stream(body: bytes) -> Reading:
     return Reading(draft.completion())
 
 
-def _loads(data: bytes) -> Any:
+def read_json(data: bytes) -> Any:
     """Like ``json.loads``, which decides about everything that the faster ``jiter`` does not accept.
 
     What both accept they read alike: the last of two values with one name, and 1e400 as infinity.

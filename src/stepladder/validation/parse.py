@@ -89,10 +89,10 @@ def parse(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Parsed | NotJson:
     if len(content) > limits.max_bytes:
         reason = f"the answer must be at most {limits.max_bytes} bytes long, and has {len(content)}"
         return NotJson(Cause.TOO_LARGE, reason, limits.max_bytes)
-    return _quickly(content, limits) or _carefully(content, limits)
+    return read_quickly(content, limits) or read_carefully(content, limits)
 
 
-def _quickly(content: bytes, limits: Limits) -> Parsed | None:
+def read_quickly(content: bytes, limits: Limits) -> Parsed | None:
     """The document, if it certainly is one. None decides nothing: the careful reader does, and finds the cause.
 
     ``jiter`` accepts JSON only, without duplicate names or unpaired surrogates. What it accepts beyond the bounds
@@ -108,7 +108,7 @@ def _quickly(content: bytes, limits: Limits) -> Parsed | None:
         return None
 
 
-def _carefully(content: bytes, limits: Limits) -> Parsed | NotJson:
+def read_carefully(content: bytes, limits: Limits) -> Parsed | NotJson:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

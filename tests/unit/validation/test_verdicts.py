@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from stepladder.schemas.answer import Lost, Received, Usage, Violation
+from stepladder.schemas.answer import Completion, Lost, Received, Usage, Violation
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
 from stepladder.validation import sse
+from stepladder.validation.completion import read_json
 from stepladder.validation.engine_errors import error_in, error_of
 from stepladder.validation.ladder import Criteria, holds_document, judge
 from stepladder.validation.schema import Schema, compile_schema
-from stepladder.validation.termination import AT_MODEL_LIMIT, ENDINGS, check, is_runaway, receive, tells_nothing
+from stepladder.validation.termination import AT_MODEL_LIMIT, ENDINGS, STOPS, check, is_runaway, receive, tells_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Verdict = tuple[str, str | None]
 BUDGET, RUNAWAY, REASONING = ("truncation", "budget"), ("truncation", "runaway"), ("truncation", "reasoning")
@@ -92,6 +98,12 @@ def test_an_answer_that_ended_by_itself_may_have_used_its_whole_budget(word: str
 @pytest.mark.parametrize("finish", [None, "", " ", 7, ["stop"], {"type": "stop"}])
 def test_a_finish_reason_that_is_no_word_is_none(finish: Any) -> None:
     assert verdict(chat(finish)) == INCOMPLETE
+
+
+def test_finish_reasons_are_listed_in_lower_case_with_one_meaning_each() -> None:
+    words = [*STOPS, *ENDINGS]
+    assert words == [word.lower() for word in words]
+    assert len(words) == len(set(words))
 
 
 def test_of_truncations_the_word_tells_a_runaway_alone() -> None:
@@ -219,6 +231,11 @@ def breaks(count: int) -> str:
         ("".join(chr(0x4E00 + number) for number in range(1024)) * 4, True),
         ("".join(chr(0x4E00 + number) for number in range(1025)) * 4, False),
         ("x" * 60 + ".", False),
+        ("Well: " + "so it goes, " * 6, True),
+        (
+            '[{"sku": "A1", "qty": 1}, {"sku": "A2", "qty": 2}, {"sku": "A3", "qty": 3}, {"sku": "A4", "qty": 4}, {"s',
+            False,
+        ),
     ],
 )
 def test_where_a_runaway_begins(text: str, runaway: bool) -> None:
@@ -615,6 +632,7 @@ def piece(delta: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
         (b"data:a\ndata:  b\n\n", [("", b"a\n b", False)]),
         (b"data\n\n", [("", b"", False)]),
         (b"datas: a\nid: 1\n: b\n\n", []),
+        (b"\xef\xbb\xbf: hello\n\ndata:  c\xe2\x80\xa8d\n\n", [("", " c\u2028d".encode(), False)]),
     ],
 )
 def test_the_events_of_a_stream(body: bytes, expected: list[tuple[str, bytes, bool]]) -> None:
@@ -828,12 +846,13 @@ def test_the_parts_of_a_streamed_chat_completion() -> None:
     chunks = [
         piece({"content": "{", "reasoning": "h"}, model="m", system_fingerprint="f"),
         piece({"content": "}", "reasoning_content": "m"}, "length", model="other", system_fingerprint="g"),
-        piece({"refusal": "no"}),
+        {"choices": [{"index": 1, "delta": {"content": "another choice"}, "finish_reason": "stop"}]},
+        piece({"refusal": "no", "tool_calls": [{"index": 0}]}),
         {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 9}},
     ]
     assert said(*chunks) == (b"{}", "hm", "no", "length", Usage(5, 9))
     head = receive(Received(200, events(*chunks), streamed=True)).completion
-    assert (head.model, head.fingerprint) == ("m", "f")
+    assert (head.model, head.fingerprint, head.tool_calls) == ("m", "f", True)
 
 
 @pytest.mark.parametrize(
@@ -847,6 +866,7 @@ def test_the_parts_of_a_streamed_chat_completion() -> None:
         ({"completion_tokens": 2**31 - 1}, Usage(0, 2**31 - 1)),
         ({"completion_tokens": 2**31}, None),
         ({"completion_tokens": -1}, None),
+        ({"prompt_tokens": 2**31, "completion_tokens": 3}, Usage(0, 3)),
         ({"completion_tokens": "9"}, None),
         ({"completion_tokens": 9.0}, None),
         ({}, None),
@@ -869,5 +889,41 @@ def test_a_partial_answer_is_kept_whatever_broke_it() -> None:
     assert lost.completion.content == b"{"
     assert lost.rejection is not None
     assert (lost.rejection.outcome, lost.rejection.reason) == (Outcome.TRANSPORT, "no answer arrived: timeout")
-    page = receive(Lost(Cause.TIMEOUT, "", json.dumps(chat("stop")).encode(), 200))
+    page = receive(Lost(Cause.TIMEOUT, "no byte for 30 s", json.dumps(chat("stop")).encode(), 200))
     assert page.completion.content == b"{}"
+    assert page.rejection is not None
+    assert page.rejection.reason == "no byte for 30 s"
+
+
+def test_a_completion_holds_all_that_the_answer_says() -> None:
+    body = chat("tool_calls", reasoning="hm", refusal=None, tool_calls=[{"id": "1"}])
+    body |= {"model": "m", "system_fingerprint": "vllm-1", "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    assert receive(Received(200, json.dumps(body).encode())).completion == Completion(
+        content=b"{}",
+        reasoning="hm",
+        finish_reason="tool_calls",
+        tool_calls=True,
+        usage=Usage(7, 3),
+        model="m",
+        fingerprint="vllm-1",
+    )
+
+
+@given(st.binary(max_size=40) | st.text('{}[]",:\\ud8Ee+-.01 NaIfinty\ufeff\n', max_size=40).map(str.encode))
+@example(b'{"a": NaN}')
+@example(b'[1e400, -0, 1.0, 1E2, {"a": 1, "b": 2, "a": 3}]')
+@example(rb'["\ud800", "\ud83d\ude00"]')
+@example(b'["\xed\xa0\x80"]')
+@example(b"\xef\xbb\xbf[1]")
+@example("[1]".encode("utf-16"))
+@example(b"[" + b"1" * 4300 + b"]")
+@example(b"[-" + b"1" * 4301 + b"]")
+@example(b"[" * 500 + b"]" * 500)
+def test_a_body_is_read_as_the_standard_library_reads_it(body: bytes) -> None:
+    def told(read: Callable[[bytes], Any]) -> str:
+        try:
+            return repr(read(body))
+        except ValueError:
+            return "no JSON"
+
+    assert told(read_json) == told(json.loads)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from stepladder.validation.subschemas import Subschemas
 
 LENGTHS = ("minLength", "maxLength")
-COUNTS = ("minItems", "maxItems")
-SIZES = ("minProperties", "maxProperties")
-CONTAINS = ("contains", "minContains", "maxContains")
 MOST_REPEATED = 2000
 """llama.cpp takes 2,000 repetitions of a grammar's rule and refuses more where a minimum asks for them."""
 INTEGERS = 2**63
