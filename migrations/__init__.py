@@ -1,1 +1,1 @@
-"""Alembic's side of the tables: ``versions`` are the steps from an empty database, in SQL."""
+"""Alembic's side of the tables: ``versions`` are the steps from an empty database to ``stepladder.models.tables``."""

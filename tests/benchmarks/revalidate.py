@@ -20,6 +20,7 @@ from psycopg.sql import SQL, Identifier
 from stepladder.embedded import postgres
 from stepladder.models import migrate
 from stepladder.models.listing import JobFilter
+from stepladder.models.tables import metadata
 from stepladder.runner.machines import Machines
 from stepladder.services.replays import Replays
 from stepladder.services.revalidation import By, Revalidation
@@ -54,8 +55,7 @@ def multiply(url: str, times: int) -> None:
 
 
 def _copy(connection: psycopg.Connection, table: str, own: dict[str, LiteralString]) -> None:
-    described = connection.execute(SQL("SELECT * FROM {} LIMIT 0").format(Identifier(table))).description
-    columns = [column.name for column in described or ()]
+    columns = [column.name for column in metadata.tables[table].columns]
     chosen = [SQL(own[name]) if name in own else Identifier(name) for name in columns]
     key = "id" if table == "jobs" else "job_id"
     connection.execute(

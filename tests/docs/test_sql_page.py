@@ -74,7 +74,7 @@ def test_a_rule_that_was_broken_is_found_in_every_answer_that_broke_it(
 def test_what_a_model_wrote_breaks_no_query(history: psycopg.Connection[dict[str, Any]]) -> None:
     """A pointer with NUL in it, which PostgreSQL's functions for JSON refuse once they unescape it."""
     with history.transaction(force_rollback=True):
-        history.execute("ALTER TABLE attempts DISABLE TRIGGER verdicts_are_final")
+        history.execute("ALTER TABLE attempts DISABLE TRIGGER verdicts_stand")
         odd = r"""[{"pointer": "/\u0000\ud800", "reason": "odd \" \u0000", "source": "carried"}]"""
         history.execute("UPDATE attempts SET errors = %s WHERE outcome = 'semantic'", (odd,))
         for query in queries():

@@ -20,6 +20,7 @@ from stepladder.engine.identity import identify
 from stepladder.models.database import Database
 from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.models.tables import metadata
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
@@ -90,8 +91,7 @@ class Api:
 
     async def counts(self) -> dict[str, int]:
         """The number of rows in every table."""
-        tables = await self.rows("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
-        parts = [f"(SELECT count(*) FROM {table['name']}) AS {table['name']}" for table in tables]  # noqa: S608 -- ours
+        parts = [f"(SELECT count(*) FROM {t.name}) AS {t.name}" for t in metadata.sorted_tables]  # noqa: S608 -- ours
         [row] = await self.rows(f"SELECT {', '.join(parts)}")
         return row
 

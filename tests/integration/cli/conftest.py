@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from stepladder.models.tables import metadata
 from stepladder.testing import Fault, ScriptedEngine
 from support.command import call
 
@@ -178,10 +179,9 @@ class Shell:
     def counts(self) -> dict[str, int]:
         """The number of rows in every table."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
-            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             return {
-                table: len(connection.execute(SQL("SELECT FROM {}").format(Identifier(table))).fetchall())
-                for (table,) in tables
+                table.name: len(connection.execute(SQL("SELECT FROM {}").format(Identifier(table.name))).fetchall())
+                for table in metadata.sorted_tables
             }
 
 

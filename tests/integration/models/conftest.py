@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from psycopg.sql import SQL, Identifier
 
 from stepladder.models.ids import uuid7
 from stepladder.models.records import NewJob, Stamp
+from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Received, Verdict
 from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import JobStatus
@@ -108,16 +108,11 @@ class Bench:
     async def dump(self) -> dict[str, list[str]]:
         """Every row of every table."""
         async with await self.connect() as connection:
-            found = await connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-            tables = [row["tablename"] for row in await found.fetchall()]
             return {
-                table: sorted(
-                    repr(row)
-                    for row in await (
-                        await connection.execute(SQL("SELECT * FROM {}").format(Identifier(table)))
-                    ).fetchall()
+                table.name: sorted(
+                    repr(row) for row in await (await connection.execute(str(table.select()))).fetchall()
                 )
-                for table in tables
+                for table in metadata.sorted_tables
             }
 
     async def row(self, job: Job) -> dict[str, Any]:

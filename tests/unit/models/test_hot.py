@@ -1,18 +1,20 @@
-"""The hot statements are SQL by hand; here they are held to what is handed to them."""
+"""The hot statements are SQL by hand; here they are held to the tables and to what is handed to them."""
 
 from __future__ import annotations
 
 import json
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
 
-from stepladder.models import hot
+from stepladder.models import children, commands, hot, retention, submissions
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim, Stamp
 from stepladder.models.rows import plain, step_json
+from stepladder.models.tables import metadata
 from stepladder.schemas.answer import Verdict
 from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.jsontext import json_text
@@ -22,7 +24,59 @@ from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Finished, Transition
 from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STATEMENTS = {
+    name: statement
+    for name, statement in {**vars(hot), **vars(commands), **vars(submissions), **vars(children)}.items()
+    if name.isupper() and not name.startswith("_") and isinstance(statement, str)
+}
+SELDOM = {
+    "workflows",
+    "output_schemas",
+    "prices",
+    "principal_bounds",
+    "engine_shares",
+    "variants",
+    "bulks",
+    "experiments",
+}
+"""Tables that jobs do not write to on their way."""
+
+
+def written(statement: str) -> dict[str, set[str]]:
+    """The columns that a statement writes, by table."""
+    columns: dict[str, set[str]] = {}
+    for table, names in re.findall(r"INSERT INTO (\w+) \((.*?)\)", statement, re.DOTALL):
+        columns.setdefault(table, set()).update(re.findall(r"\w+", names))
+    for table, body in re.findall(r"UPDATE (\w+) SET(.*?)\n(?:\s*FROM|\s*WHERE)", statement, re.DOTALL):
+        columns.setdefault(table, set()).update(re.findall(r"(?:^|,)\s*(\w+) = ", body, re.MULTILINE))
+    return columns
+
+
+def _texts(module: ModuleType) -> list[str]:
+    return [value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)]
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_hot_statement_writes_only_columns_that_exist(name: str) -> None:
+    for table, columns in written(STATEMENTS[name]).items():
+        assert columns <= set(metadata.tables[table].columns.keys())
+
+
+def test_every_column_has_somebody_who_writes_it() -> None:
+    columns: dict[str, set[str]] = {}
+    # What retention writes stands in lines of their own.
+    rarely = [re.sub(r" (FROM|WHERE) ", r"\n\1 ", text).replace("SET ", "SET\n") for text in _texts(retention)]
+    for statement in [*STATEMENTS.values(), *rarely]:
+        for name, names in written(statement).items():
+            columns.setdefault(name, set()).update(names)
+    for table in metadata.sorted_tables:
+        if table.name not in SELDOM:
+            by_default = {c.name for c in table.columns if "now()" in str(getattr(c.server_default, "arg", ""))}
+            assert columns[table.name] | by_default == set(table.columns.keys()), table.name
 
 
 def test_the_commit_reads_every_value_that_it_is_handed_and_no_other() -> None:
