@@ -18,7 +18,7 @@ from stepladder.workflows.advance import advance
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Signalled, ToolFailed, ToolReturned
 from stepladder.workflows.job import Job, Signal
 from stepladder.workflows.load import Loaded, load_document
-from stepladder.workflows.visits import ToolError, Wait
+from stepladder.workflows.visits import ToolCall, ToolError, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -166,15 +166,34 @@ class Play:
     ) -> Transition:
         """``received`` is in seconds before the event."""
         self._signals += 1
-        wait = self.job.open
-        if name is None:
-            assert isinstance(wait, Wait)
-            name = wait.signal
+        name = self.wait.signal if name is None else name
         at = self.now + timedelta(seconds=after - received)
         return self.send(Signalled(Signal(uuid5(JOB, f"signal/{self._signals}"), name, payload, at, sender)), after)
 
     def settle(self, *, done: bool, result: Json = None, by: str = "", after: float = 0.0) -> Transition:
         return self.send(Settled(done, result, by), after)
+
+    @property
+    def call(self) -> ToolCall:
+        """The last visit, known to be a tool call."""
+        call = self.job.visits[-1]
+        assert isinstance(call, ToolCall)
+        return call
+
+    @property
+    def wait(self) -> Wait:
+        """The open visit, known to be a wait."""
+        wait = self.job.open
+        assert isinstance(wait, Wait)
+        return wait
+
+    def answer(self, action: str, **more: Json) -> Transition:
+        """Sends a signal that names the open wait."""
+        return self.signal({"action": action, "wait_id": str(self.wait.wait_id), **more})
+
+    def data(self, kind: EventKind) -> list[dict[str, Any]]:
+        """The data of every event of this kind."""
+        return [dict(event.data) for step in self.steps for event in step.events if event.kind is kind]
 
     def events(self) -> list[EventKind]:
         return [event.kind for step in self.steps for event in step.events]

@@ -159,18 +159,14 @@ def test_a_document_does_not_change_once_it_is_built() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule",
-    [{"id": "r"}, {"id": "r", "check": "true", "call": "iban"}, {"id": "r", "check": "true"}],
+    "rule", [{"id": "r"}, {"id": "r", "check": "true", "call": "iban"}, {"id": "r", "check": "true"}]
 )
 def test_a_rule_goes_one_way_and_gives_its_reason(rule: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="rule"):
         RuleSpec.model_validate(rule)
 
 
-@pytest.mark.parametrize(
-    "state",
-    [{}, {"ask": "x", "tool": "y"}, {"wait": {}, "end": "failed"}, "end", None, ["end"]],
-)
+@pytest.mark.parametrize("state", [{}, {"ask": "x", "tool": "y"}, {"wait": {}, "end": "failed"}, "end", None, ["end"]])
 def test_a_state_is_of_exactly_one_kind(state: object) -> None:
     with pytest.raises(ValidationError):
         Workflow.model_validate({"name": "a", "version": 1, "start": "one", "states": {"one": state}})

@@ -11,12 +11,7 @@ DOCUMENT = {"a/b": {"c~d": [1, [2]]}, "": 3, "0": 4, "text": "xy"}
 
 @pytest.mark.parametrize(
     ("text", "path", "value"),
-    [
-        ("", (), DOCUMENT),
-        ("/", ("",), 3),
-        ("/0", ("0",), 4),
-        ("/a~1b/c~0d/1/0", ("a/b", "c~d", 1, 0), 2),
-    ],
+    [("", (), DOCUMENT), ("/", ("",), 3), ("/0", ("0",), 4), ("/a~1b/c~0d/1/0", ("a/b", "c~d", 1, 0), 2)],
 )
 def test_a_pointer_resolves_to_a_path(text: str, path: tuple[str | int, ...], value: Any) -> None:
     assert resolve(text, DOCUMENT) == path

@@ -108,8 +108,7 @@ def test_an_unknown_field_that_resembles_none_is_told_what_may_stand_there(
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [("1", "1 "), ("0", "0 "), ("true", "true "), ("1.5", "1.5 "), ("[a]", "a list "), ("{}", None)],
+    ("value", "shown"), [("1", "1 "), ("0", "0 "), ("true", "true "), ("1.5", "1.5 "), ("[a]", "a list "), ("{}", None)]
 )
 def test_a_value_is_shown_as_it_stands_in_the_document(value: str, shown: str | None) -> None:
     text = document(f"one: {{ask: Hi, output: {value}, next: one}}")

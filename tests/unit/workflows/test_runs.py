@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +13,8 @@ from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect, Kit
 from stepladder.workflows.retry import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
 from stepladder.workflows.tool_calls import MOST_LOST, SAME_AGAIN
 from stepladder.workflows.transition import AwaitSettlement, Finished, Rest, RunTool
-from stepladder.workflows.visits import ToolCall, ToolError
-from support.machines import NOW, codes_of, document, machine_of, play, the, tool
+from stepladder.workflows.visits import ToolError
+from support.machines import codes_of, document, machine_of, play, the, tool
 
 if TYPE_CHECKING:
     from support.machines import Play
@@ -33,16 +32,6 @@ def saving(policy: str = "retry: {attempts: 3},", head: str = "", **fields: Any)
     return it
 
 
-def call_of(it: Play) -> ToolCall:
-    call = it.job.visits[-1]
-    assert isinstance(call, ToolCall)
-    return call
-
-
-def told(it: Play, kind: EventKind) -> list[dict[str, Any]]:
-    return [dict(event.data) for step in it.steps for event in step.events if event.kind is kind]
-
-
 # After an error -------------------------------------------------------------------------------------------------------
 
 
@@ -50,12 +39,12 @@ def test_without_a_word_about_it_an_error_is_followed_by_no_other_run() -> None:
     it = saving(policy="")
     the(Finished, it.breaks())
     assert it.path()[-1] == ("error", "sorry")
-    assert call_of(it).runs == 1
+    assert it.call.runs == 1
 
 
 def test_a_tool_is_run_again_under_its_key_after_a_rest_that_grows() -> None:
     it = saving()
-    key, rests = call_of(it).key, []
+    key, rests = it.call.key, []
     for run in (2, 3):
         rest = the(Rest, it.breaks("OSError", "no route"))
         rests.append((rest.until - it.now).total_seconds())
@@ -67,13 +56,13 @@ def test_a_tool_is_run_again_under_its_key_after_a_rest_that_grows() -> None:
     the(Finished, it.breaks("OSError", "still none"))
     assert it.job.result == {"kind": "OSError", "message": "still none"}
     assert FIRST_BACKOFF_S / 2 <= rests[0] <= FIRST_BACKOFF_S <= rests[1] <= 2 * FIRST_BACKOFF_S < LONGEST_BACKOFF_S
-    assert [data["run"] for data in told(it, EventKind.TOOL_STARTED)] == [1, 2, 3]
-    assert [(data["run"], data["message"]) for data in told(it, EventKind.TOOL_FAILED)] == [
+    assert [data["run"] for data in it.data(EventKind.TOOL_STARTED)] == [1, 2, 3]
+    assert [(data["run"], data["message"]) for data in it.data(EventKind.TOOL_FAILED)] == [
         (1, "no route"),
         (2, "no route"),
         (3, "still none"),
     ]
-    assert [data["run"] for data in told(it, EventKind.RETRY_SCHEDULED)] == [2, 3]
+    assert [data["run"] for data in it.data(EventKind.RETRY_SCHEDULED)] == [2, 3]
 
 
 def test_a_run_that_came_right_leaves_no_error_behind() -> None:
@@ -82,7 +71,7 @@ def test_a_run_that_came_right_leaves_no_error_behind() -> None:
     it.claim()
     the(Finished, it.returns({"saved": 1}))
     assert (it.job.status, it.job.result) == (JobStatus.SUCCEEDED, {"saved": 1})
-    assert call_of(it).error is None
+    assert it.call.error is None
 
 
 @pytest.mark.parametrize("kind", SAME_AGAIN)
@@ -111,8 +100,8 @@ def test_a_rest_that_ends_after_the_deadline_all_the_same_ends_the_job() -> None
     the(Rest, it.breaks("OSError", "no route"))
     the(Finished, it.claim(after=3600))
     assert it.job.failure is Failure.DEADLINE
-    assert call_of(it).error == ToolError("OSError", "no route")
-    assert call_of(it).closed_at is not None
+    assert it.call.error == ToolError("OSError", "no route")
+    assert it.call.closed_at is not None
 
 
 def test_what_cannot_be_undone_may_have_no_retry() -> None:
@@ -136,26 +125,16 @@ def test_a_tool_that_takes_its_workers_down_is_given_up_after_the_third() -> Non
     the(Finished, it.claim(after=5, lost=True))
     assert it.path()[-1] == ("error", "sorry")
     assert it.job.result == {"kind": "worker_lost", "message": "the worker was lost 3 times while this tool ran"}
-    assert [(data["run"], data["kind"]) for data in told(it, EventKind.TOOL_FAILED)] == [
+    assert [(data["run"], data["kind"]) for data in it.data(EventKind.TOOL_FAILED)] == [
         (run, "worker_lost") for run in range(1, MOST_LOST + 1)
     ]
-
-
-def test_without_an_edge_for_it_the_job_fails_and_says_so() -> None:
-    it = play(document("one: {tool: look, next: {ok: done}}\ndone: {end: succeeded}"))
-    it.claim()
-    for _ in range(MOST_LOST):
-        it.claim(lost=True)
-    assert it.job.failure is Failure.TOOL_FAILED
-    said = "state one, tool look: worker_lost: the worker was lost 3 times while this tool ran"
-    assert it.job.failure_detail == f"{said}; the state has no edge `error`"
 
 
 def test_a_worker_that_hands_a_job_back_is_not_lost() -> None:
     it = saving(policy="")
     for run in range(2, 20):
         assert the(RunTool, it.claim()).call.runs == run
-    assert (call_of(it).lost, call_of(it).failed) == (0, 0)
+    assert (it.call.lost, it.call.failed) == (0, 0)
 
 
 def test_a_worker_that_is_lost_while_the_tool_rests_does_not_count() -> None:
@@ -163,7 +142,7 @@ def test_a_worker_that_is_lost_while_the_tool_rests_does_not_count() -> None:
     for _ in range(2):
         it.now = the(Rest, it.breaks()).until
         it.claim(lost=True)
-    assert (call_of(it).lost, call_of(it).runs) == (0, 3)
+    assert (it.call.lost, it.call.runs) == (0, 3)
 
 
 def test_errors_and_lost_workers_are_counted_apart() -> None:
@@ -180,7 +159,7 @@ def test_a_lost_worker_does_not_make_a_job_outlive_its_deadline() -> None:
     it = saving(head="limits: {deadline_s: 60}")
     the(Finished, it.claim(after=61, lost=True))
     assert it.job.failure is Failure.DEADLINE
-    assert call_of(it).error is not None
+    assert it.call.error is not None
 
 
 def test_what_cannot_be_undone_is_settled_however_often_its_workers_are_lost() -> None:
@@ -190,16 +169,11 @@ pay: {tool: pay, next: {ok: done, error: done}}
 done: {end: succeeded}
 """
     it = play(document(states))
-    wait = the(RunTool, _confirmed(it)).call
+    it.claim()
+    wait = the(RunTool, it.answer("go")).call
     for _ in range(MOST_LOST + 1):
         the(AwaitSettlement, it.claim(lost=True))
-    assert (call_of(it).runs, call_of(it).key) == (1, wait.key)
-
-
-def _confirmed(it: Play) -> Any:
-    it.claim()
-    wait: Any = it.job.open
-    return it.signal({"action": "go", "wait_id": str(wait.wait_id)})
+    assert (it.call.runs, it.call.key) == (1, wait.key)
 
 
 # How long -------------------------------------------------------------------------------------------------------------
@@ -232,13 +206,3 @@ def test_a_tool_whose_schema_cannot_be_used_keeps_the_document_out(field: str) -
 def test_a_signal_may_not_be_called_as_what_the_machine_waits_for() -> None:
     states = "one: {wait: {signal: settlement}, next: {go: done}}\ndone: {end: succeeded}"
     assert codes_of(document(states)) == [("reserved_signal", "/states/one/wait/signal")]
-
-
-def test_the_next_run_is_due_when_its_rest_is_over() -> None:
-    it = saving()
-    rest = the(Rest, it.breaks())
-    assert it.job.due_at == rest.until > NOW
-    assert the(Rest, it.claim(after=0.001)).until == rest.until
-    assert it.now < rest.until
-    it.now = rest.until - timedelta(microseconds=1)
-    the(Rest, it.claim())

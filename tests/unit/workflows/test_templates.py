@@ -127,10 +127,7 @@ def test_defined_and_default_reach_through_several_levels(source: str, expected:
     ("source", "expected"),
     [
         ("{{ 7 / 2 }} {{ 7 // 2 }} {{ -7 % 3 }} {{ 2 ** 10 }}", "3.5 3 2 1024"),
-        (
-            "{{ 1 == 1.0 }} {{ 1.0 in [1] }} {{ 3 not in [1] }} {{ 1 < 2 <= 2 }}",
-            "true true true true",
-        ),
+        ("{{ 1 == 1.0 }} {{ 1.0 in [1] }} {{ 3 not in [1] }} {{ 1 < 2 <= 2 }}", "true true true true"),
         ("{{ '-' * 3 }}{{ 'a' + 'b' }}{{ [1] + [2] }}", "---ab[1, 2]"),
         ("{% for row in rows if row.q > 1 %}{{ loop.index }}/{{ loop.length }} {{ row.n }}{% endfor %}", "1/1 b"),
         ("{% for a, b in [[1, 2], [3, 4]] %}{{ a + b }}{% if not loop.last %},{% endif %}{% endfor %}", "3,7"),

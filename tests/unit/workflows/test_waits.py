@@ -9,7 +9,7 @@ import pytest
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.workflows.transition import Ask, Await, Finished, RunTool
-from stepladder.workflows.visits import ToolCall, Wait
+from stepladder.workflows.visits import ToolCall
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:
@@ -55,16 +55,6 @@ def payment(**fields: Any) -> Play:
     return it
 
 
-def waited(it: Play) -> Wait:
-    wait = it.job.open
-    assert isinstance(wait, Wait)
-    return wait
-
-
-def approve(it: Play, **more: Json) -> dict[str, Json]:
-    return {"action": "approve", "wait_id": str(waited(it).wait_id), **more}
-
-
 def test_a_wait_says_what_it_waits_for_and_shows_what_it_is_about() -> None:
     it = plain()
     wait = the(Await, it.steps[-1]).wait
@@ -79,7 +69,7 @@ def test_a_wait_without_a_timeout_waits_for_ever() -> None:
         .replace(", timeout: late", "")
         .replace("late: {end: failed}", "")
     )
-    assert waited(it).until is None
+    assert it.wait.until is None
     assert it.job.due_at is None
     the(Await, it.claim(after=10**9))
 
@@ -111,7 +101,7 @@ def test_a_signal_that_fits_takes_its_edge_and_is_used_up() -> None:
 )
 def test_a_signal_that_does_not_fit_is_used_up_and_noted_and_the_wait_goes_on(payload: Json) -> None:
     it = plain()
-    before = waited(it)
+    before = it.wait
     step = it.signal(payload)
     assert the(Await, step).wait == before
     assert step.taken is not None
@@ -122,26 +112,16 @@ def test_a_signal_that_does_not_fit_is_used_up_and_noted_and_the_wait_goes_on(pa
     the(Finished, it.signal({"action": "approve"}))
 
 
-def test_timeout_is_no_word_that_a_signal_can_say() -> None:
+def test_no_signal_says_timeout_or_goes_by_another_name() -> None:
     it = plain(states=PLAIN.replace("enum: [approve, refuse]", "type: string"))
     the(Await, it.signal({"action": "timeout"}))
-
-
-def test_a_signal_of_another_name_is_refused() -> None:
-    it = plain()
     the(Await, it.signal({"action": "approve"}, name="other"))
 
 
 def test_a_signal_may_name_the_wait_and_the_name_is_no_part_of_it() -> None:
     it = plain()
-    the(Finished, it.signal({"action": "approve", "wait_id": str(waited(it).wait_id)}))
+    the(Finished, it.answer("approve"))
     assert it.job.result == {"action": "approve"}
-
-
-def test_an_early_signal_is_taken_when_its_wait_opens() -> None:
-    it = plain()
-    the(Finished, it.signal({"action": "approve"}, received=3600))
-    assert it.path() == [("approve", "done")]
 
 
 # Time -----------------------------------------------------------------------------------------------------------------
@@ -154,26 +134,25 @@ def test_a_wait_times_out_when_it_is_due_and_not_before() -> None:
     the(Finished, it.claim(after=0.1))
     assert it.path() == [("timeout", "late")]
     assert EventKind.WAIT_TIMED_OUT in it.events()
+    zero = plain(states=PLAIN.replace("timeout_s: 60", "timeout_s: 0"))
+    the(Finished, zero.claim())
+    assert zero.path() == [("timeout", "late")]
 
 
-def test_a_timeout_of_zero_is_zero() -> None:
-    it = plain(states=PLAIN.replace("timeout_s: 60", "timeout_s: 0"))
-    the(Finished, it.claim())
-    assert it.path() == [("timeout", "late")]
-
-
-def test_a_signal_that_came_in_time_counts_however_late_it_is_looked_at() -> None:
+@pytest.mark.parametrize(
+    ("after", "received", "edge"),
+    [
+        (0, 3600, ("approve", "done")),  # it came before the wait opened
+        (600, 541, ("approve", "done")),  # in time, however late it is read
+        (600, 540, ("timeout", "late")),  # too late, though the timeout was not yet taken
+    ],
+)
+def test_a_signal_counts_by_the_time_it_was_received(after: float, received: float, edge: tuple[str, str]) -> None:
     it = plain()
-    the(Finished, it.signal({"action": "approve"}, after=600, received=541))
-    assert it.path() == [("approve", "done")]
-
-
-def test_a_signal_that_came_too_late_does_not_count_though_nobody_saw_the_timeout() -> None:
-    it = plain()
-    step = it.signal({"action": "approve"}, after=600, received=540)
+    step = it.signal({"action": "approve"}, after=after, received=received)
     the(Finished, step)
-    assert it.path() == [("timeout", "late")]
-    assert step.taken is None
+    assert it.path() == [edge]
+    assert (step.taken is None) is (edge[0] == "timeout")
 
 
 def test_a_signal_that_does_not_fit_does_not_put_the_timeout_off() -> None:
@@ -188,7 +167,7 @@ def test_the_deadline_stands_still_while_the_job_waits() -> None:
     it.claim()
     it.says({"sum": 3}, after=30)
     it.signal({"action": "nothing"}, after=20)
-    the(Ask, it.signal({"action": "again", "wait_id": str(waited(it).wait_id)}, after=30))
+    the(Ask, it.signal({"action": "again", "wait_id": str(it.wait.wait_id)}, after=30))
     assert it.job.deadline_at == NOW + timedelta(seconds=150)
     the(Await, it.says({"sum": 4}, after=69.9))
     the(Finished, it.claim(after=10**6))
@@ -201,8 +180,8 @@ def test_the_deadline_stands_still_while_the_job_waits() -> None:
 
 def test_the_wait_freezes_and_shows_the_call_and_that_is_what_runs() -> None:
     it = payment()
-    assert waited(it).frozen == {"pay": {"tool": "pay", "arguments": {"sum": 3}}}
-    call = the(RunTool, it.signal(approve(it))).call
+    assert it.wait.frozen == {"pay": {"tool": "pay", "arguments": {"sum": 3}}}
+    call = the(RunTool, it.answer("approve")).call
     assert (call.tool, call.arguments) == ("pay", {"sum": 3})
 
 
@@ -212,36 +191,30 @@ def test_what_is_frozen_is_what_runs_whatever_the_names_say_by_then() -> None:
     it = play(document(states))
     it.claim()
     it.says({})
-    assert the(RunTool, it.signal(approve(it))).call.arguments == {"sum": 3}
+    assert the(RunTool, it.answer("approve")).call.arguments == {"sum": 3}
 
 
 def test_each_wait_freezes_anew() -> None:
     it = payment()
-    it.signal({"action": "again", "wait_id": str(waited(it).wait_id)})
+    it.answer("again")
     it.says({"sum": 5})
-    assert the(RunTool, it.signal(approve(it))).call.arguments == {"sum": 5}
+    assert the(RunTool, it.answer("approve")).call.arguments == {"sum": 5}
 
 
 @pytest.mark.parametrize("wait_id", [None, "", "x", str(UUID(int=0))])
 def test_its_signal_names_the_wait(wait_id: str | None) -> None:
     it = payment()
     the(Await, it.signal({"action": "approve"} | ({} if wait_id is None else {"wait_id": wait_id})))
-    the(RunTool, it.signal(approve(it)))
+    the(RunTool, it.answer("approve"))
 
 
 def test_a_signal_for_an_earlier_wait_does_not_confirm_a_later_one() -> None:
     it = payment()
-    old = approve(it)
-    it.signal({"action": "again", "wait_id": str(waited(it).wait_id)})
+    old = {"action": "approve", "wait_id": str(it.wait.wait_id)}
+    it.answer("again")
     it.says({"sum": 5})
     the(Await, it.signal(old))
-    assert str(waited(it).wait_id) != old["wait_id"]
-
-
-def test_it_times_out_like_any_other() -> None:
-    it = payment()
-    the(Finished, it.claim(after=60))
-    assert it.path()[-1] == ("timeout", "late")
+    assert str(it.wait.wait_id) != old["wait_id"]
 
 
 def test_a_chosen_tool_is_frozen_with_the_arguments_of_its_turn() -> None:
@@ -255,7 +228,7 @@ done: {end: succeeded}
     it = play(document(states))
     it.claim()
     it.says({"action": "pay", "arguments": {"sum": 7}})
-    assert waited(it).frozen == {"pay": {"tool": "pay", "arguments": {"sum": 7}}}
-    call = the(RunTool, it.signal(approve(it))).call
+    assert it.wait.frozen == {"pay": {"tool": "pay", "arguments": {"sum": 7}}}
+    call = the(RunTool, it.answer("approve")).call
     assert isinstance(call, ToolCall)
     assert (call.tool, call.arguments) == ("pay", {"sum": 7})
