@@ -24,7 +24,7 @@ def told(*values: Any, schema: Any = None) -> dict[str, FieldAgreement]:
     return {one.pointer: one for one in fields(Seen("ask", value, schema) for value in values)}
 
 
-def test_the_shared_limiter_the_most_frequent_value_is_the_agreement() -> None:
+def test_agreement_is_the_share_of_the_most_frequent_value() -> None:
     found = told({"n": 1, "s": "x"}, {"n": 1.0, "s": "y"}, {"n": 2, "s": "x"}, {"n": 1, "s": "x"})
     assert (found["/n"].agreement, found["/n"].distinct, found["/n"].common) == (0.75, 2, 1)
     assert (found["/s"].agreement, found[""].agreement, found[""].distinct) == (0.75, 0.5, 3)

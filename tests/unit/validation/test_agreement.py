@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepladder.schemas.pointer import pointer
-from stepladder.validation.schema import Schema, compile_schema
+from support.schemas import compiled
 
 Strategy = st.SearchStrategy[Any]
 
@@ -90,12 +90,6 @@ def schemas(leaves: Strategy, without: frozenset[str] = frozenset()) -> Strategy
     held = st.recursive(leaves | schema(leaves), schema, max_leaves=6)
     defs = {"text": {"type": "string", "maxLength": 2}, "list": {"type": ["array", "object"], "maxItems": 2}}
     return held.map(lambda root: {"properties": {"root": root}, "$defs": defs})
-
-
-def compiled(schema: Any) -> Schema:
-    result = compile_schema(schema)
-    assert isinstance(result, Schema), result
-    return result
 
 
 @settings(deadline=None)

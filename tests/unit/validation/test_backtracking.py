@@ -9,17 +9,12 @@ import pytest
 
 from stepladder.validation.costs import MAX_CHARACTERS
 from stepladder.validation.parse import MAX_BYTES, Parsed, parse
-from stepladder.validation.schema import BadSchema, Schema, compile_schema
+from stepladder.validation.schema import BadSchema, compile_schema
+from support.schemas import compiled
 
 STUCK = "could not be checked: the pattern takes too long on this text"
 TANGLED = r"^(a*)*\1b$"
 TEXT = "a" * 5_000
-
-
-def compiled(schema: Any) -> Schema:
-    result = compile_schema(schema)
-    assert isinstance(result, Schema), result
-    return result
 
 
 def reasons(schema: Any, value: Any) -> list[str]:

@@ -5,16 +5,10 @@ from typing import Any
 import pytest
 
 from stepladder.validation.costs import MAX_PATHS, MAX_VALUES, alternatives, is_heavy
-from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.subschemas import Subschemas
+from support.schemas import compiled
 
 LISTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}
-
-
-def compiled(schema: dict[str, Any]) -> Schema:
-    made = compile_schema(schema)
-    assert isinstance(made, Schema)
-    return made
 
 
 def test_of_a_value_that_is_not_heavy_every_fault_is_listed() -> None:

@@ -12,8 +12,9 @@ from stepladder.schemas.outcomes import CAUSES, Cause, Outcome, Rungs, RungState
 from stepladder.validation.expressions import Expression, compile_expression
 from stepladder.validation.ladder import RUNGS, Criteria, holds_document, judge
 from stepladder.validation.parse import MAX_BYTES
-from stepladder.validation.schema import Schema, compile_schema
+from stepladder.validation.schema import compile_schema
 from stepladder.validation.semantic import Rule
+from support.schemas import compiled
 from support.specimens import SPECIMENS, streamed
 
 
@@ -22,21 +23,9 @@ def criteria_of(specimen: dict[str, Any]) -> Criteria:
     for spec in specimen.get("rules", ()):
         check = compile_expression(spec["check"])
         assert isinstance(check, Expression)
-        rules.append(
-            Rule(
-                spec["id"],
-                check=check,
-                pointer=spec.get("pointer", ""),
-                reason=spec.get("reason", ""),
-                severity=spec.get("severity", "reject"),
-            )
-        )
-    return Criteria(
-        compile_schema(specimen["schema"]),
-        tuple(rules),
-        specimen["max_completion_tokens"],
-        specimen.get("schema_known_bad", False),
-    )
+        rules.append(Rule(**spec | {"check": check}))
+    known_bad = specimen.get("schema_known_bad", False)
+    return Criteria(compile_schema(specimen["schema"]), tuple(rules), specimen["max_completion_tokens"], known_bad)
 
 
 def arrival_of(response: dict[str, Any]) -> Arrival:
@@ -81,13 +70,7 @@ def chat(content: str | None, finish: str = "stop", **more: Any) -> Received:
     return Received(200, json.dumps(body).encode(), retry_after_s=1.5)
 
 
-def any_schema() -> Schema:
-    schema = compile_schema(True)
-    assert isinstance(schema, Schema)
-    return schema
-
-
-ANY = Criteria(any_schema())
+ANY = Criteria(compiled(True))
 
 
 def test_an_answer_over_the_bound_is_too_large() -> None:
@@ -105,16 +88,16 @@ def test_a_verdict_carries_the_completion_and_what_the_engine_said_beside_it() -
 
 def test_the_output_of_an_answer_that_fell_is_never_handed_on() -> None:
     rule = Rule("never", call=lambda *_, **__: "must be better")
-    verdict = judge(chat("[1]"), Criteria(any_schema(), (rule,)), {})
+    verdict = judge(chat("[1]"), Criteria(compiled(True), (rule,)), {})
     assert (verdict.outcome, verdict.output) == (Outcome.SEMANTIC, None)
 
 
 def test_observed_rules_are_recorded_beside_either_verdict() -> None:
     seen = Rule("seen", call=lambda *_, **__: "must be watched", severity="observe")
-    broken = Rule("broken", call=lambda *_, **__: "must be mended")
+    broken = Rule("broken", call=lambda *_, **__: "must be fixed")
     observed = (Violation("", "must be watched", "seen"),)
-    passed = judge(chat("1"), Criteria(any_schema(), (seen,)), {})
-    fell = judge(chat("1"), Criteria(any_schema(), (seen, broken)), {})
+    passed = judge(chat("1"), Criteria(compiled(True), (seen,)), {})
+    fell = judge(chat("1"), Criteria(compiled(True), (seen, broken)), {})
     assert (passed.ok, passed.observed) == (True, observed)
     assert (fell.cause, fell.observed, len(fell.errors)) == ("broken", observed, 1)
 
@@ -122,7 +105,7 @@ def test_observed_rules_are_recorded_beside_either_verdict() -> None:
 def test_rules_read_the_machine_s_names_and_the_output() -> None:
     check = compile_expression("output.n == turns.ask.n && input.team == 'a'")
     assert isinstance(check, Expression)
-    criteria = Criteria(any_schema(), (Rule("carried", check=check),))
+    criteria = Criteria(compiled(True), (Rule("carried", check=check),))
     names: dict[str, Any] = {"input": {"team": "a"}, "turns": {"ask": {"n": 1}}, "output": "is overlaid"}
     assert judge(chat('{"n": 1.0}'), criteria, names).ok
     assert judge(chat('{"n": 2}'), criteria, names).cause == "carried"
@@ -158,39 +141,18 @@ fragments = st.sampled_from([*FRAGMENTS.split(b"|"), b"\n\n", b"\r\n", b"\xff", 
 def test_whatever_the_bytes_there_is_one_verdict_and_nothing_is_raised(
     body: bytes, status: int, as_stream: bool, known_bad: bool
 ) -> None:
-    verdict = judge(Received(status, body, as_stream), Criteria(any_schema(), schema_known_bad=known_bad), {})
+    verdict = judge(Received(status, body, as_stream), Criteria(compiled(True), schema_known_bad=known_bad), {})
     assert verdict.ok == (verdict.rungs == Rungs(*[RungState.PASSED] * 4))
     assert verdict.cause is None or verdict.cause in CAUSES.get(verdict.outcome, ())
     lost = judge(Lost(Cause.DISCONNECTED, "", body, status, as_stream), ANY, {})
     assert (lost.outcome, lost.cause) == (Outcome.TRANSPORT, Cause.DISCONNECTED)
 
 
-FIELDS = [
-    "choices",
-    "message",
-    "delta",
-    "content",
-    "finish_reason",
-    "usage",
-    "error",
-    "output",
-    "type",
-    "status",
-    "code",
-    "refusal",
-    "tool_calls",
-    "reasoning",
-    "stop_reason",
-    "index",
-    "text",
-    "incomplete_details",
-    "function_call",
-    "completion_tokens",
-    "response",
-]
+FIELDS = """choices message delta content finish_reason usage error output type status code refusal tool_calls reasoning
+stop_reason index text incomplete_details function_call completion_tokens response"""
 json_like: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS.split()), inner, max_size=4),
     max_leaves=20,
 )
 

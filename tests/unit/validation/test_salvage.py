@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.salvage import MAX_BYTES, MAX_LOSSES, SALVAGED, Salvaged, salvage
-from stepladder.validation.schema import Schema, compile_schema
+from support.schemas import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hypothesis.strategies import SearchStrategy
 
-
-def compiled(schema: Any) -> Schema:
-    found = compile_schema(schema)
-    assert isinstance(found, Schema)
-    return found
+    from stepladder.validation.schema import Schema
 
 
 ITEM = {

@@ -7,12 +7,7 @@ import pytest
 
 from stepladder.schemas.canonical import content_hash
 from stepladder.validation.schema import DRAFT, MAX_SCHEMA_DEPTH, BadSchema, Schema, compile_schema
-
-
-def compiled(schema: Any) -> Schema:
-    result = compile_schema(schema)
-    assert isinstance(result, Schema), result
-    return result
+from support.schemas import compiled
 
 
 def told(schema: Any, value: Any) -> list[tuple[str, str, str]]:

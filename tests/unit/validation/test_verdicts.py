@@ -19,8 +19,8 @@ from stepladder.validation import sse
 from stepladder.validation.completion import read_json
 from stepladder.validation.engine_errors import error_in, error_of
 from stepladder.validation.ladder import Criteria, holds_document, judge
-from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.termination import AT_MODEL_LIMIT, ENDINGS, STOPS, check, is_runaway, receive, tells_nothing
+from support.schemas import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,17 +36,11 @@ TOO_LONG, BAD, AUTH = (
 )
 
 
-def any_schema() -> Schema:
-    schema = compile_schema(True)
-    assert isinstance(schema, Schema)
-    return schema
-
-
 def verdict(
     body: Any, status: int = 200, *, streamed: bool = False, budget: int = 512, known_bad: bool = False
 ) -> Verdict:
     content = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
-    criteria = Criteria(any_schema(), max_completion_tokens=budget, schema_known_bad=known_bad)
+    criteria = Criteria(compiled(True), max_completion_tokens=budget, schema_known_bad=known_bad)
     found = judge(Received(status, content, streamed), criteria, {})
     return found.outcome.value, found.cause
 
@@ -345,18 +339,18 @@ def test_which_arrivals_tell_nothing_of_the_schema(arrival: Received | Lost, not
 
 
 def test_the_schema_is_not_known_to_be_bad_by_default() -> None:
-    criteria = Criteria(any_schema())
+    criteria = Criteria(compiled(True))
     assert criteria.max_completion_tokens == 512
     assert judge(Received(500, b""), criteria, {}).outcome is Outcome.TRANSPORT
 
 
 def test_a_verdict_that_is_none_too_good_carries_all_that_came() -> None:
     body = json.dumps(chat("stop", "{") | {"model": "m"}).encode()
-    cut = judge(Received(200, body, retry_after_s=2.0), Criteria(any_schema()), {})
+    cut = judge(Received(200, body, retry_after_s=2.0), Criteria(compiled(True)), {})
     assert (cut.outcome, cut.completion.content, cut.completion.model) == (Outcome.PARSE_FAILURE, b"{", "m")
     assert cut.retry_after_s == 2.0
     for content, status in (("{", 200), ("", 200), ("{}", 503)):
-        found = judge(Received(status, json.dumps(chat("stop", content)).encode()), Criteria(any_schema()), {})
+        found = judge(Received(status, json.dumps(chat("stop", content)).encode()), Criteria(compiled(True)), {})
         assert [error.pointer for error in found.errors] == [""]
         assert isinstance(found.errors[0], Violation)
 
@@ -379,7 +373,7 @@ def test_an_empty_document_is_one_where_nothing_else_stands(text: str, found: bo
 
 def test_a_verdict_says_what_it_was_made_by() -> None:
     for known_bad in (True, False):
-        criteria = Criteria(any_schema(), schema_known_bad=known_bad)
+        criteria = Criteria(compiled(True), schema_known_bad=known_bad)
         for arrival in (Received(500, b""), Received(200, json.dumps(chat("stop")).encode())):
             assert judge(arrival, criteria, {}).schema_known_bad is known_bad
 
@@ -387,8 +381,7 @@ def test_a_verdict_says_what_it_was_made_by() -> None:
 # Phrases --------------------------------------------------------------------------------------------------------------
 
 SCHEMA_REFUSED = [
-    "The provided JSON schema contains features not supported by xgrammar.",
-    "feature not supported by guidance",
+    *("The provided JSON schema contains features not supported by xgrammar.", "feature not supported by guidance"),
     *(f"failed to {verb} the grammar" for verb in ("transform", "convert", "compile", "parse", "build", "generate")),
     *(f"failed to {verb} the thing's schema" for verb in ("initialize", "initialise")),
     "Failed to transform it into a regex",
@@ -397,71 +390,26 @@ SCHEMA_REFUSED = [
         f"the grammar is {said}"
         for said in ("unsupported", "not supported", "not valid", "too complex", "too large", "invalid")
     ),
-    "invalid grammar",
-    "Invalid JSON schema",
-    "invalid json grammar",
-    "invalid schema",
-    "unsupported schema",
-    "Unsupported JSON schema",
-    "Unrecognized schema",
-    "unrecognised schema",
-    "unsatisfiable schema",
-    "unsupported key in the schema",
-    "unknown word in schema",
-    "unexpected thing in json schema",
-    "unexpected thing in the json schema",
-    "Grammar error",
-    "grammar compilation",
-    "Unimplemented keys",
-    "JSON schema conversion failed",
-    "error resolving ref",
-    "cannot parse schema",
-    "regex parsing error",
-    "regex compilation",
-    "Regex uses unsupported feature",
-    "regex does not have a anchored start",
-    "regex does not have an anchored start",
-    "error parsing regex",
-    "structured outputs json schema",
-    "structured output jsonschema",
-    "structured outputs backend does not support",
-    "lm-format-enforcer does not support it",
-    "lm format enforcer: not supported",
+    *("invalid grammar", "Invalid JSON schema", "invalid json grammar", "invalid schema", "unsupported schema"),
+    *("Unsupported JSON schema", "Unrecognized schema", "unrecognised schema", "unsatisfiable schema"),
+    *("unsupported key in the schema", "unknown word in schema", "unexpected thing in json schema"),
+    *("unexpected thing in the json schema", "Grammar error", "grammar compilation", "Unimplemented keys"),
+    *("JSON schema conversion failed", "error resolving ref", "cannot parse schema", "regex parsing error"),
+    *("regex compilation", "Regex uses unsupported feature", "regex does not have a anchored start"),
+    *("regex does not have an anchored start", "error parsing regex", "structured outputs json schema"),
+    *("structured output jsonschema", "structured outputs backend does not support"),
+    *("lm-format-enforcer does not support it", "lm format enforcer: not supported"),
 ]
 TOO_LONG_WORDS = [
-    "context length",
-    "context_length",
-    "context size",
-    "context window",
-    "maximum context",
-    "max model len",
-    "max_model_len",
-    "maximum_model_len",
-    "maximum model len",
-    "max_total_tokens",
-    "prompt is too long",
-    "prompt too long",
-    "input too long",
-    "input is too long",
-    "too many tokens",
-    "too many input tokens",
-    "too many prompt tokens",
-    "reduce the length of",
+    *("context length", "context_length", "context size", "context window", "maximum context", "max model len"),
+    *("max_model_len", "maximum_model_len", "maximum model len", "max_total_tokens", "prompt is too long"),
+    *("prompt too long", "input too long", "input is too long", "too many tokens", "too many input tokens"),
+    *("too many prompt tokens", "reduce the length of"),
 ]
 NEITHER = [
-    "xgrammar",
-    "guidance",
-    "the schema",
-    "grammar",
-    "failed to compile",
-    "failed to load the model. A schema was given",
-    "unknown field",
-    "regex",
-    "structured outputs",
-    "tokens",
-    "the prompt",
-    "lm-format-enforcer",
-    "lm-format-enforcer is up. This is not supported",
+    *("xgrammar", "guidance", "the schema", "grammar", "failed to compile"),
+    *("failed to load the model. A schema was given", "unknown field", "regex", "structured outputs", "tokens"),
+    *("the prompt", "lm-format-enforcer", "lm-format-enforcer is up. This is not supported"),
     f"failed to compile {'x' * 61} grammar",
     f"unknown {'x' * 61} in schema",
     "a request that is too long",

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from stepladder.validation.schema import Schema, compile_schema
 from stepladder.workflows.actions import Actions, actions_of, followed, referenced, with_tools
 from support.machines import QUERY, tool
+from support.schemas import compiled
 
 
 def says(*words: object, required: bool = True) -> dict[str, Any]:
@@ -111,12 +111,6 @@ def test_what_stands_beside_a_reference_holds_as_well() -> None:
 def test_references_in_a_circle_end() -> None:
     root = {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}}
     assert "$ref" in followed({"$ref": "#/$defs/A"}, root)
-
-
-def compiled(schema: Any) -> Schema:
-    found = compile_schema(schema)
-    assert isinstance(found, Schema), found
-    return found
 
 
 LOOK = tool("look", parameters=QUERY, description="Looks something up.")

@@ -27,57 +27,16 @@ ID = UUID(int=1)
 def visits(*happened: tuple[str, Any]) -> list[Visit]:
     """A path: a capital letter is a turn and its output, ``ok`` a result, ``bad`` an error, ``sig`` a payload."""
     path: list[Visit] = []
-    turn = 0
+    closed: dict[str, Any] = {"closed_at": NOW, "status": VisitStatus.CLOSED}
     for number, (name, value) in enumerate(happened, 1):
         if name.isupper():
-            turn += 1
-            path.append(
-                Turn(
-                    number,
-                    name,
-                    NOW,
-                    turn,
-                    "?",
-                    "",
-                    outcome=Outcome.VALID,
-                    output=value,
-                    closed_at=NOW,
-                    status=VisitStatus.CLOSED,
-                )
-            )
+            turn = 1 + sum(isinstance(visit, Turn) for visit in path)
+            path.append(Turn(number, name, NOW, turn, "?", "", outcome=Outcome.VALID, output=value, **closed))
         elif name == "sig":
-            path.append(
-                Wait(
-                    number,
-                    "pause",
-                    NOW,
-                    "s",
-                    ID,
-                    None,
-                    payload=value,
-                    signal_id=ID,
-                    closed_at=NOW,
-                    status=VisitStatus.CLOSED,
-                )
-            )
+            path.append(Wait(number, "pause", NOW, "s", ID, None, payload=value, signal_id=ID, **closed))
         else:
-            error = ToolError("E", value) if name == "bad" else None
-            result = None if error else value
-            path.append(
-                ToolCall(
-                    number,
-                    "act",
-                    NOW,
-                    "t",
-                    Effect.READ,
-                    {},
-                    "k",
-                    result=result,
-                    error=error,
-                    closed_at=NOW,
-                    status=VisitStatus.CLOSED,
-                )
-            )
+            answer = {"error": ToolError("E", value)} if name == "bad" else {"result": value}
+            path.append(ToolCall(number, "act", NOW, "t", Effect.READ, {}, "k", **answer, **closed))
     return path
 
 
@@ -176,29 +135,15 @@ SKIPPED = ("ok", "skipped: too many calls")
 @pytest.mark.parametrize(
     ("path", "circles"),
     [
-        # As an agent for shops went, which looked the customer up three times before it went on, and got there.
-        (
-            [("sig", "exchange my order"), FIND, FOUND, FIND, FOUND, FIND, FOUND, DETAILS, ("ok", {"zip": "94183"})],
-            False,
-        ),
-        # A customer who repeats himself in the same words is no circle of the agent's after one repetition.
-        (
-            [
-                ("sig", "please help"),
-                TRANSFER,
-                ("ok", "done"),
-                ("sig", "not that"),
-                A1,
-                ("sig", "please help"),
-                TRANSFER,
-            ],
-            False,
-        ),
+        # A shop's agent looked the customer up three times before it went on, and succeeded.
+        ([("sig", "exchange"), FIND, FOUND, FIND, FOUND, FIND, FOUND, DETAILS, ("ok", {"zip": "94183"})], False),
+        # One repetition by the customer is no loop of the agent's.
+        ([("sig", "help"), TRANSFER, ("ok", "done"), ("sig", "not that"), A1, ("sig", "help"), TRANSFER], False),
         # A status that is read until it changes.
         ([A1, ("ok", "pending"), A1, ("ok", "pending"), A1, ("ok", "shipped"), A1], False),
-        # Whoever is told the same again and again, and asks the same again and again, gets nowhere.
+        # The same question with the same answer again and again makes no progress.
         ([FIND, SKIPPED] * 4 + [FIND], True),
-        # Two tools in turns, neither of which tells anything new.
+        # Two tools in alternation, neither with a new result.
         ([FIND, SKIPPED, DETAILS, ("ok", "none")] * 3 + [FIND], True),
     ],
     ids=["read thrice", "said twice", "polled", "one call", "two calls"],
@@ -216,7 +161,7 @@ def going(state: str = "", head: str = "") -> Play:
     return play(document(states.replace("next: one", "next: one, on_failure: {refused: done}"), head))
 
 
-def test_a_circle_ends_the_job_and_names_its_turns() -> None:
+def test_a_loop_ends_the_job_or_goes_where_the_state_sends_it() -> None:
     game = going()
     game.claim()
     game.says({"n": 1})
@@ -224,17 +169,12 @@ def test_a_circle_ends_the_job_and_names_its_turns() -> None:
     the(Finished, game.says({"n": 1}))
     assert (game.job.status, game.job.failure) == (JobStatus.FAILED, Failure.LOOP)
     assert "turns 1, 2, 3" in (game.job.failure_detail or "")
-
-
-def test_a_circle_goes_where_the_state_sends_it() -> None:
-    states = "one: {ask: Hi, output: {type: object}, next: one, on_failure: {loop: done}}\ndone: {end: succeeded}"
-    game = play(document(states))
-    game.claim()
-    game.says({})
-    game.says({})
-    the(Finished, game.says({}))
-    assert game.job.status is JobStatus.SUCCEEDED
-    assert game.path() == [("always", "one"), ("always", "one"), ("loop", "done")]
+    routed = play(document("one: {ask: Hi, output: {}, next: one, on_failure: {loop: done}}\ndone: {end: succeeded}"))
+    routed.claim()
+    for _ in range(3):
+        routed.says({})
+    assert routed.job.status is JobStatus.SUCCEEDED
+    assert routed.path() == [("always", "one"), ("always", "one"), ("loop", "done")]
 
 
 @pytest.mark.parametrize(("state", "head"), [(", loop: 'off'", ""), ("", "limits: {loop: 'off'}")])

@@ -61,8 +61,8 @@ def answer(walk: Play, step: Transition, actions: list[str]) -> Transition | Non
             return walk.says({"action": action, "n": turn.ordinal})
         case RunTool(call):
             return walk.returns({"key": call.key})
-        case Await(wait):
-            return walk.signal({"action": "go", "wait_id": str(wait.wait_id)})
+        case Await():
+            return walk.answer("go")
         case _:
             return None
 
@@ -72,6 +72,12 @@ def walked(walk: Play, actions: list[str]) -> list[Transition]:
     while (following := answer(walk, steps[-1], actions)) is not None:
         steps.append(following)
     return steps
+
+
+def cut_at(walk: Play, mode: Mode, turn: int | None) -> Cut:
+    at = cut(walk.job, walk.machine, mode, turn)
+    assert isinstance(at, Cut), at
+    return at
 
 
 def again(walk: Play, at: Cut, spent: dict[str, Spent] | None = None) -> Play:
@@ -105,8 +111,7 @@ def test_a_fork_from_any_turn_with_the_same_answers_comes_to_the_same_end(action
     walk = begin()
     walked(walk, actions)
     turn = data.draw(st.integers(1, walk.job.turn_count))
-    at = cut(walk.job, walk.machine, Mode.FORK, turn)
-    assert isinstance(at, Cut)
+    at = cut_at(walk, Mode.FORK, turn)
     fork = again(walk, at)
     steps = walked(fork, actions)
     assert told(fork.job) == told(walk.job)
@@ -135,8 +140,7 @@ def test_a_job_cancelled_at_any_step_and_resumed_comes_to_the_same_end(actions: 
         walk.job = replace(walk.job, status=JobStatus.CANCELLED) if not walk.job.status.final else walk.job
     if not walk.job.status.final or walk.job.state != step.job.state:
         return  # settled and gone on: the job was no longer to be cancelled
-    at = cut(walk.job, walk.machine, Mode.RESUME, None)
-    assert isinstance(at, Cut)
+    at = cut_at(walk, Mode.RESUME, None)
     resumed = again(walk, at)
     walked(resumed, actions)
     assert told(resumed.job) == told(whole.job)
@@ -215,8 +219,7 @@ def test_outputs_that_break_their_schema_now_are_told_and_kept() -> None:
     walked(walk, ["more"])
     wide, narrow = "n: {type: integer}}, required: [action", "n: {type: integer, maximum: 0}}, required: [action"
     narrower = machine_of(WALK_TEXT.replace(wide, narrow))
-    at = cut(walk.job, walk.machine, Mode.FORK, 2)
-    assert isinstance(at, Cut)
+    at = cut_at(walk, Mode.FORK, 2)
     carried = carry(walk.job, at, narrower)
     assert isinstance(carried, Carried)
     assert [(turn, one.pointer) for turn, one in carried.misfits] == [(1, "/n")]
@@ -228,8 +231,7 @@ def test_a_failed_answer_is_no_line_of_the_transcript_that_is_taken_over() -> No
     walk.claim()
     walk.fails(Outcome.EMPTY, "no_content", content=b"")
     walk.says({"action": "more", "n": 1})
-    at = cut(walk.job, walk.machine, Mode.FORK, 2)
-    assert isinstance(at, Cut)
+    at = cut_at(walk, Mode.FORK, 2)
     carried = carry(walk.job, at, walk.machine)
     assert isinstance(carried, Carried)
     assert [(line.ordinal, line.turn, line.role) for line in carried.transcript] == [
