@@ -42,7 +42,13 @@ async def read_request(database: Database, attempt_id: UUID) -> SentRequest | No
     names = ("turn", "ordinal", "max_completion_tokens", "sampling", "note", "history_from", "history_to")
     attempt = Attempt(**{name: row[name] for name in names})
     turn = Turn(
-        row["visit"], row["turn"], row["state"], row["question"], row["opened_at"], row["schema_hash"], (attempt,)
+        visit=row["visit"],
+        state=row["state"],
+        opened_at=row["opened_at"],
+        ordinal=row["turn"],
+        question=row["question"],
+        schema_hash=row["schema_hash"],
+        attempts=(attempt,),
     )
     body = rebuilt(row["document"], row["schema"], row["model"], transcript, turn, attempt)
     return SentRequest(body, row["request_id"])
