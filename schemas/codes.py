@@ -15,7 +15,7 @@ ERROR, WARNING, HINT = Severity.ERROR, Severity.WARNING, Severity.HINT
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``what`` is wrong, and what to write ``instead``. A code of two severities says in ``what`` when it has which."""
+    """``what`` is wrong, and what to write ``instead``. With two severities, ``what`` says which applies when."""
 
     severities: tuple[Severity, ...]
     what: str
@@ -30,24 +30,24 @@ TEXT = _of(
     ERROR,
     syntax=("the text is neither YAML nor JSON", "the text at the line, fixed"),
     empty=("the document is empty", "name, version, start and states"),
-    too_large=("more characters than are read", "JSON, of which more is read, or two documents"),
-    too_deep=("levels or values beyond the bound, aliases followed", "less nesting"),
+    too_large=("more characters than the limit", "JSON, which has a higher limit, or two documents"),
+    too_deep=("more levels or values than allowed, counting aliases", "less nesting"),
     duplicate_key=("a key occurs twice in one map", "one of the two"),
     key_not_text=("a key that is a number, a list or a map", "the key in quotes"),
     foreign_tag=("a YAML tag such as `!!python`", "plain YAML or JSON"),
     bad_unicode=("an unpaired surrogate", "a whole character"),
     not_finite=("infinity or NaN", "a finite number"),
-    not_json=("a line of `judge` that is not JSON", "one JSON object a line"),
+    not_json=("a line of `judge` that is not JSON", "one JSON object per line"),
     not_text=("a line of `judge` that is not UTF-8", "UTF-8"),
     not_a_map=("a document, or a line of `judge`, that is not a map", "a map of fields"),
 )
 SHAPE = _of(
     ERROR,
     missing_field=("a required field is missing", "the field"),
-    unknown_field=("a field that nothing reads", "the field that was meant; the remedy names a close one"),
-    bad_value=("a value of the wrong kind for its field", "what the remedy says"),
+    unknown_field=("an unknown field", "the intended field; the remedy names a similar one"),
+    bad_value=("a value of the wrong type for its field", "what the remedy says"),
     bad_name=("a name with characters that are not allowed", "a name that fits the pattern"),
-    bad_path=("a replay's `set` names a place that the document does not have", "a place that it has"),
+    bad_path=("a path in a replay's `set` that the document does not have", "an existing path"),
     state_kind=("a state of no kind, or of several", "exactly one of `ask`, `tool`, `wait`, `call` and `end`"),
 )
 MACHINE = _of(
@@ -60,11 +60,11 @@ MACHINE = _of(
         "edges keyed by action, and an output without `action`",
         "a required `action` with an enum, or one edge",
     ),
-    unconditional=("one edge for everything, and an output with an `action`", "an edge for each word"),
+    unconditional=("one edge for all answers, and an output with an `action`", "an edge for each action"),
     optional_action=("`action` may be missing, and then no edge can be taken", "`action` in `required`"),
-    open_action=("`action` may be any text, and so a tool's word", "an enum of words"),
-    action_twice=("one action word for a tool and for something else", "another word for one of them"),
-    reserved_action=("an action that is reserved for the machine", "another word"),
+    open_action=("`action` may be any string, including a tool's action", "an enum"),
+    action_twice=("one action for both a tool and something else", "a different action for one of them"),
+    reserved_action=("an action that is reserved for the machine", "another action"),
     reserved_signal=("a signal that is reserved for the machine", "another name"),
     unconfirmed=("an irreversible tool without prior human approval", "a `wait` before it, and its own action"),
     retry_irreversible=("`retry` on an irreversible tool", "no `retry`"),
@@ -72,10 +72,10 @@ MACHINE = _of(
     each_with_tools=("`each` on a turn that chooses a tool", "two turns"),
     unknown_member=("`each.unique` names a field that no element can have", "a member of the output"),
     no_output=("a turn with neither `output` nor `tools`", "`output`"),
-    no_choice=("`tool: {from: STATE}` of a state that chooses none", "a state with `ask` and `tools`"),
-    effect_differs=("the document and the code disagree about a tool's effect", "the same word"),
-    unknown_tool=("no tool is registered under the name", "a tool that is, or `--app` with its module"),
-    bad_tool=("the schema of a tool's arguments or result cannot be used", "other annotations in its signature"),
+    no_choice=("`tool: {from: STATE}` of a state that chooses no tool", "a state with `ask` and `tools`"),
+    effect_differs=("the document and the code disagree about a tool's effect", "the same effect"),
+    unknown_tool=("no tool is registered under the name", "a registered tool, or `--app` with its module"),
+    bad_tool=("the schema of a tool's arguments or result is unusable", "other annotations in its signature"),
 ) | _of(
     ERROR,
     WARNING,
@@ -88,25 +88,25 @@ MACHINE |= _of(
     WARNING,
     list_beyond_max_turns=("a list may take more turns than `limits.max_turns` allows", "a higher `limits.max_turns`"),
     nobody_else=(
-        "a wait with `by: other` is published where no API keys are set, so that nobody can answer it",
+        "a wait with `by: other`, published without API keys: no other principal exists to answer it",
         "`STEPLADDER_API_KEYS`, with a key for each person who confirms",
     ),
     word_without_edge=("an action that ends the job as `transition_denied`", "an edge for it, or no such action"),
 )
 EXPRESSIONS = _of(
     ERROR,
-    bad_template=("a template that cannot be used", "what the message says"),
-    bad_expression=("a CEL expression that cannot be used", "what the message says"),
-    unknown_rule=("no rule is registered under the name", "a rule that is, or `--app` with its module"),
-    rule_twice=("two rules with one id in a turn", "an id for each"),
+    bad_template=("an invalid template", "what the message says"),
+    bad_expression=("an invalid CEL expression", "what the message says"),
+    unknown_rule=("no rule is registered under the name", "a registered rule, or `--app` with its module"),
+    rule_twice=("two rules of a turn with the same id", "an id for each"),
 ) | _of(
     ERROR,
     WARNING,
-    unknown_name=("a name that can never exist; a warning where an open schema has a similar one", "a name that can"),
+    unknown_name=("a name that can never exist; a warning if an open schema has a similar one", "another name"),
 )
 EXPRESSIONS |= _of(
     WARNING,
-    too_early=("a state's result is read where no path leads from that state", "an edge, or another name"),
+    too_early=("a state's result is read in a state that it has no path to", "an edge, or another name"),
 )
 SCHEMAS = (
     _of(
@@ -114,7 +114,7 @@ SCHEMAS = (
         bad_schema=("a schema that JSON Schema 2020-12 does not allow", "what the message says"),
         remote_reference=("a reference to another document; nothing is fetched", "a copy under `$defs`"),
         dangling_reference=("a reference to nothing", "a schema under `$defs`"),
-        endless_reference=("a circle of references without a base case: no document fits", "a branch that ends it"),
+        endless_reference=("circular references without a base case: no document matches", "a branch that ends it"),
         no_value=("keywords that no value can satisfy together", "bounds with something between them"),
     )
     | _of(
@@ -131,39 +131,39 @@ SCHEMAS = (
             "a keyword without its `type`; `enum` and `const` need none",
             "the `type`",
         ),
-        idle_keyword=("a keyword beside a `type` that it never applies to", "the type that was meant, or nothing"),
-        unknown_keyword=("a keyword that JSON Schema does not have", "the one that was meant, or `x-NAME`"),
+        idle_keyword=("a keyword next to a `type` that it never applies to", "the intended type, or nothing"),
+        unknown_keyword=("a keyword that JSON Schema does not have", "the intended keyword, or `x-NAME`"),
         unknown_format=("an unknown format", "an anchored `pattern`"),
-        unchecked_content=("`contentEncoding` and its like, which nothing checks", "a rule registered in Python"),
+        unchecked_content=("`contentEncoding` and similar keywords; they are not checked", "a rule in Python"),
         unanchored_pattern=("a pattern that matches anywhere in a string", "`^...$`"),
         no_max_length=("a string of unlimited length", "`maxLength`, an `enum`, or a pattern with bounded repetitions"),
         no_range=("a number without a lower or an upper bound", "`minimum` and `maximum`"),
         no_max_items=("a list of unlimited length", "`maxItems`"),
-        no_max_properties=("a map with unlimited names", "`maxProperties`, or named `properties`"),
-        no_depth_bound=("a schema that contains itself", "the levels written out, or one level a turn"),
-        any_value=("a place where any value of any size fits", "a `type`, and its bounds"),
+        no_max_properties=("a map with an unlimited number of names", "`maxProperties`, or named `properties`"),
+        no_depth_bound=("a schema that contains itself", "the levels written out, or one level per turn"),
+        any_value=("a place where any value of any size is valid", "a `type`, and its bounds"),
         open_object=("an object to which anything may be added", "`additionalProperties: false`"),
-        loose_one_of=("branches of `oneOf` that can fit together", "`anyOf`, or a `const` in each branch"),
+        loose_one_of=("branches of `oneOf` that can match the same value", "`anyOf`, or a `const` in each branch"),
         answer_first=("the answer is written before its reasons", "the reasons first"),
         too_nested=("fields deeper than the prompt describes", "fewer levels, or two turns"),
-        large_enum=("more words than a prompt should carry", "two turns, or a tool that looks the word up"),
+        large_enum=("more values than a prompt should contain", "two turns, or a tool that looks the value up"),
     )
     | _of(
         HINT,
-        no_unknown=("a required value, with no way to say that it is not known", "`type: [string, 'null']`"),
+        no_unknown=("a required value that cannot be given as unknown", "`type: [string, 'null']`"),
         mostly_free=("an output that is mostly free text", "enums, patterns and rules"),
     )
 )
 BUDGETS = _of(
     WARNING,
-    budget_too_small=("an answer that fits may be cut off by `max_completion_tokens`", "the budget that is suggested"),
+    budget_too_small=("a matching answer may be cut off by `max_completion_tokens`", "the suggested budget"),
 ) | _of(
     HINT,
-    budget_unbounded=("no budget holds every answer that fits", "bounds in the schema"),
+    budget_unbounded=("no budget is enough for every matching answer", "bounds in the schema"),
 )
 ENGINES = _of(
     ERROR,
-    engine_refuses=("with `--backend`: the engine refuses the schema for it", "what the remedy says"),
+    engine_refuses=("with `--backend`: the engine refuses a schema with it", "what the remedy says"),
 ) | _of(
     WARNING,
     engine_ignores=("with `--backend`: the engine ignores it, and the ladder catches it", "what the remedy says"),

@@ -27,8 +27,8 @@ FAIR_S = 30.0
 class JobExecutor:
     """Runs jobs, at most ``concurrency`` at once: the callers of ``run`` see to that.
 
-    Once it drains, no job is begun, and those that run are handed back after their current turn: they are due at once,
-    and another worker's sweep announces them.
+    Once it drains, no job is started, and running ones are released after their current turn: they are due at once, and
+    another worker's sweep announces them.
     """
 
     def __init__(self, runner: Runner, claimer: Claimer, concurrency: int, *, fair_s: float = FAIR_S) -> None:
@@ -41,7 +41,7 @@ class JobExecutor:
         self._started: dict[UUID, float] = {}
 
     def should_stop(self, job_id: UUID) -> bool:
-        """Whether a job is to be handed back between two turns: all are, or it ran its fair time and others may wait.
+        """Whether to release a job between two turns: on drain, or if it had its fair time and others may wait.
 
         It is due again then, behind the others of its principal.
         """
@@ -52,7 +52,7 @@ class JobExecutor:
     async def run(self) -> None:
         """Runs the jobs that come next, one after the other, until none is due.
 
-        Whatever goes wrong is logged: the job is due again then, now or when its lease ends.
+        Errors are logged: the job is then due again, at once or when its lease ends.
         """
         if not self._draining:
             task = asyncio.ensure_future(self._run_due_jobs())

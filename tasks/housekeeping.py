@@ -1,4 +1,4 @@
-"""What every worker does beside its jobs: announces due jobs, starts bulk replays, removes old records."""
+"""What every worker does besides running jobs: announces due jobs, starts bulk replays, removes old records."""
 
 from __future__ import annotations
 

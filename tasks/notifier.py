@@ -32,7 +32,7 @@ class Notifier:
     """Sends a message for each due job over the application's broker. Use it in a loop, as ``async with``.
 
     A message may be lost or come twice: a worker that finds nothing to do ignores it, and the sweep sends lost ones
-    again. So a broker that is down fails nobody: it is logged once, and each chunk of messages waits ``timeout_s``
+    again. So a broker that is down fails no caller: it is logged once, and each chunk of messages waits ``timeout_s``
     seconds at most.
     """
 

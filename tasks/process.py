@@ -1,4 +1,4 @@
-"""A worker process's event loop, in a thread of its own, and what runs in it: jobs, heartbeats, housekeeping."""
+"""A worker process's event loop, in a dedicated thread, and what runs in it: jobs, heartbeats, housekeeping."""
 
 from __future__ import annotations
 

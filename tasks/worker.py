@@ -29,14 +29,14 @@ _celery_state: Any = state  # its types allow None alone
 
 
 def work(config: WorkerConfig) -> int:
-    """Runs jobs until it is told to end, and returns the exit code. Call it in the main thread.
+    """Runs jobs until it is signalled to stop, and returns the exit code. Call it in the main thread.
 
-    A message that no Celery wrote ends the process cleanly with exit code 1: start it again.
+    A message that Celery did not write ends the process cleanly with exit code 1: start it again.
 
     On SIGTERM or SIGINT it takes no more messages; every job finishes its current turn, within ``drain_s`` seconds,
-    and is handed back. A second signal ends the process at once; other workers run its jobs when their leases end.
+    and is released. A second signal ends the process at once; other workers run its jobs when their leases end.
 
-    Raises ``UnreachableError`` where the database or the engine does not answer, ``BadInputError`` for a URL that
+    Raises ``UnreachableError`` if the database or the engine does not answer, ``BadInputError`` for a URL that
     cannot be used or a model that the engine does not serve. It waits for a broker that does not answer.
     """
     app = make_app(config.broker_url)

@@ -1,4 +1,4 @@
-"""Which action words an output can have, read from its schema; and the schema of a turn that chooses a tool."""
+"""Which actions an output can have, read from its schema; and the schema of a turn that chooses a tool."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DEEPEST = 200  # references and branches inside each other, of Python's 1,000 fr
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """``words`` that ``action`` can be; ``open`` says that it can be any text, ``absent`` that it may be missing.
+    """``words`` are the values of ``action``; ``open``: it can be any string; ``absent``: it may be missing.
 
-    An output with no ``action`` at all has no words, is not open and is absent.
+    Without ``action`` in the output there are no words, ``open`` is False and ``absent`` True.
     """
 
     words: tuple[str, ...] = ()
@@ -41,14 +41,14 @@ def actions_of(schema: Any) -> Actions:
 
 
 def _read(schema: Any, root: Any, known: dict[str, Actions], depth: int) -> Actions:
-    """``known`` holds what references have come to, so that each is read once however often it is named."""
+    """``known`` holds the references already read, so that each is read only once."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return Actions()
     found = _own(schema, root)
     reference = schema.get("$ref")
     if isinstance(reference, str):
         if reference not in known:
-            known[reference] = Actions()  # what a reference finds that comes back to itself
+            known[reference] = Actions()  # what a circular reference finds
             known[reference] = _read(referenced(reference, root), root, known, depth + 1)
         found = _both(found, known[reference])
     for branch in schema.get("allOf") or ():
@@ -77,7 +77,7 @@ def _own(schema: Mapping[str, Any], root: Any) -> Actions:
 
 
 def _listed(values: Sequence[Any], *, absent: bool) -> Actions:
-    """An action that is no text takes no edge: it is as good as none."""
+    """An action that is not a string takes no edge, as if it were missing."""
     words = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
     return Actions(words, absent=absent or any(not isinstance(value, str) for value in values))
 
@@ -94,7 +94,7 @@ def _both(one: Actions, other: Actions) -> Actions:
 
 
 def followed(schema: Any, root: Any) -> Any:
-    """The schema with what its ``$ref`` leads to, and what stands beside the ``$ref`` on top of that."""
+    """The schema merged with its ``$ref``'s target; keywords next to the ``$ref`` override the target's."""
     seen: set[str] = set()
     while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
         seen.add(schema["$ref"])
@@ -111,9 +111,9 @@ def referenced(reference: str, root: Any) -> Any:
 
 
 def with_tools(output: JsonObject | None, tools: Sequence[Tool]) -> JsonObject:
-    """The output of a turn that may choose a tool: one branch a tool, beside the branches that it has itself.
+    """The output of a turn that may choose a tool: one branch for each tool, in addition to its own branches.
 
-    Tools' own schemas hold no references, so that only ``$defs`` of the output has to stay at the root.
+    Tools' schemas contain no references, so only ``$defs`` of the output has to stay at the root.
     """
     branches: list[Any] = []
     definitions: Any = None

@@ -99,7 +99,7 @@ LEGAL: Mapping[str, Mapping[type[Event], tuple[type[Command], ...]]] = {
     },
     "ended": {},
 }
-"""By where a job is: which events are legal, and the commands that may follow each. Any other event raises.
+"""For each position of a job: the legal events, and the commands that may follow each. Any other event raises.
 
 A job is between visits, or at its open visit, whose kind and status are named here. It enters states that need nothing
 from outside (lists, empty calls, calls that another job of the lineage made) within one transition.
@@ -107,7 +107,7 @@ from outside (lists, empty calls, calls that another job of the lineage made) wi
 
 
 def place_of(job: Job) -> str:
-    """Where a job is, in the words of ``LEGAL``."""
+    """A job's position, as a key of ``LEGAL``."""
     visit = job.open
     if job.status.final:
         return "ended"
@@ -118,7 +118,7 @@ def place_of(job: Job) -> str:
 
 
 def require_legal(job: Job, event: Event) -> None:
-    """Raises ``IllegalEventError`` for an event that is not legal where the job is."""
+    """Raises ``IllegalEventError`` for an event that is not legal at the job's position."""
     if type(event) not in LEGAL[place_of(job)]:
         raise IllegalEventError(job, event)
 
@@ -207,9 +207,9 @@ def _resume(builder: TransitionBuilder, name: str) -> Command:
 
 
 def _cancel(builder: TransitionBuilder, said: Settled | None) -> Finished | AwaitSettlement:
-    """Closes what is open. An attempt whose request is under way is an aborted one, and an open call has no result.
+    """Closes what is open. An attempt in flight is recorded as aborted, and an open call has no result.
 
-    Not even a request to cancel makes a job forget an effect that may have taken place: ``said`` has to come first.
+    Even a cancelled job needs a settlement, ``said``, of an effect that may have taken place.
     """
     visit = builder.job.open
     if isinstance(visit, ToolCall) and visit.irreversible:
@@ -261,7 +261,7 @@ def _decide(builder: TransitionBuilder, turn: Turn, *, rested: bool = False) -> 
 
 
 def _arrive(builder: TransitionBuilder, target: Command | Target) -> Command:
-    """Goes on through states that need nothing from outside, until there is something to do."""
+    """Passes through states that need nothing from outside, until there is a command to run."""
     for _ in range(2 * len(builder.machine.states) + 2):
         if not isinstance(target, str | JobFailure):
             return target

@@ -35,7 +35,7 @@ class IllegalEventError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobFailure:
-    """A failure that the state may route elsewhere, and that ends the job where it does not."""
+    """A failure that ends the job unless the state has an edge for it."""
 
     kind: Failure
     detail: str
@@ -117,7 +117,7 @@ class TransitionBuilder:
         return sum(visit.state == state for visit in self.job.visits)
 
     def late(self) -> JobFailure | None:
-        """The job's deadline, where it has passed."""
+        """The job's deadline, if it has passed."""
         deadline = self.job.deadline_at
         if deadline is None or self.now < deadline:
             return None
@@ -136,7 +136,7 @@ class TransitionBuilder:
         return target
 
     def route(self, failure: JobFailure) -> str | None:
-        """Where the current state sends a failure, or None."""
+        """The current state's target for a failure, or None."""
         state = None if self.job.state is None else self.machine.states[self.job.state]
         if isinstance(state, AskState) and failure.kind in state.on_failure:
             return self.follow(failure.kind.value, state.on_failure[failure.kind])

@@ -1,7 +1,7 @@
 """A child call's life: its inputs written first, its workflow found, its children started a few at a time, and its
 result or its error written once all that were started have ended.
 
-It continues only when no child is running, so that the next state never runs beside the children.
+It continues only when no child is running, so that the next state never runs at the same time as the children.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is kept of a failed turn, if its document says ``degrade: true``.
+"""The degraded result of a failed turn, if its document says ``degrade: true``.
 
-It goes into the turn's record and nowhere else: the failure is handled as it would be without it, and no edge, rule,
+It is stored in the turn's record only: the failure is handled as it would be without it, and no edge, rule,
 template, expression, tool or later question ever sees it.
 """
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import AskState
 
 GIVEN_UP = (Failure.ATTEMPTS_EXHAUSTED, Failure.TOKEN_BUDGET, Failure.DEADLINE)
-"""The failures in which a limit was reached. If the engine or the model declined in the end, nothing is kept."""
+"""The failures in which a limit was reached. If the engine or the model declined, there is no degraded result."""
 TRIES = 8
 """Answers that are tried, so that a turn of a hundred attempts does not take long."""
 
 
 def remnant(state: AskState, turn: Turn, failure: Failure) -> Degraded | None:
-    """What can be kept of the answer that passed the most rungs, the newest of equals; None if nothing can be kept."""
+    """The readable part of the answer that passed the most rungs (the newest of equals), or None."""
     if not state.degrade or failure not in GIVEN_UP:
         return None
     answers = sorted(_answers(turn), key=lambda answer: (_passed(answer[1].rungs), answer[0]), reverse=True)

@@ -1,4 +1,4 @@
-"""A schema in the words of a prompt: what the decoder enforces, the model is also told."""
+"""A schema described in a prompt, so that the model knows what the decoder enforces."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.jsontypes import JsonObject
 
-# What lies deeper or comes later is left to the decoder: a prompt that spells out everything is read by nobody.
+# Deeper or later parts are left to the decoder: a prompt that spells out everything is too long to be useful.
 DEEPEST = 4
 MOST_LINES = 200
 
 
 def describe(schema: JsonObject, *, strict: bool) -> str:
-    """How the answer has to look. ``strict`` decoding is told in short lines; without it, the schema stands in full."""
+    """How the answer has to look: short lines for ``strict`` decoding, else the full schema."""
     if not strict:
         whole = canonical(schema).decode()
         return f"Answer with one JSON document and nothing else. It must match this JSON Schema:\n{whole}"
@@ -69,7 +69,7 @@ def _inside(value: Any, root: Any, depth: int) -> Iterator[str]:
 
 
 def _phrase(schema: Any, root: Any, *, inside: bool = False) -> str:
-    """One value in a line. ``inside`` a list nothing is said of the lists in it, which may hold themselves."""
+    """One value in a line. ``inside`` a list, nested lists are not described, as they may be recursive."""
     schema = followed(schema, root)
     if not isinstance(schema, Mapping):
         return "any value"

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A worker took the job up: for the first time, because it fell due, or after another worker lost it.
+    """A worker claimed the job: for the first time, because it fell due, or after another worker lost it.
 
-    ``taken_over`` says that the worker before was never heard of again, and did not hand the job back.
+    ``taken_over``: the previous worker was lost without releasing the job.
     """
 
     taken_over: bool = False
@@ -90,7 +90,7 @@ class ChildrenSeen:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Someone asked for the job to end. ``settled`` is what a person said meanwhile of the open call."""
+    """Cancellation was requested. ``settled`` is the settlement of the open call, if one has arrived."""
 
     settled: Settled | None = None
 

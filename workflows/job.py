@@ -1,4 +1,4 @@
-"""A job as the machine remembers it: where it is, which way it came, and what is open."""
+"""A job as the machine sees it: its state, its visits, and what is open."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Attempt:
 class Turn(Visit):
     """One visit to a state that asks the model. ``question`` is the last user message without any note.
 
-    ``degraded`` is what was kept when it was given up, for people and programs outside: the machine never reads it.
+    ``degraded`` is the degraded result of a failed turn, for people and other programs: the machine never reads it.
     """
 
     kind: ClassVar[str] = "turn"
@@ -76,7 +76,7 @@ class Turn(Visit):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A call of an irreversible tool that another job of the lineage began. ``closed`` says that it came to an end."""
+    """A call of an irreversible tool that another job of the lineage started. ``closed``: it has ended."""
 
     job: UUID
     closed: bool
@@ -150,7 +150,7 @@ class Job:
         return sum(isinstance(visit, Turn) and not visit.carried for visit in self.visits)
 
     def left_s(self, now: datetime) -> float | None:
-        """Seconds until the deadline, negative once it has passed; None where there is none."""
+        """Seconds until the deadline, negative once it has passed; None without one."""
         return None if self.deadline_at is None else (self.deadline_at - now).total_seconds()
 
     @property

@@ -19,7 +19,7 @@ def judged(
     """The ladder's verdict on what arrived for an attempt.
 
     Of the same bytes it is the same whenever it is made, given what was known of the schema then. Raises KeyError or
-    TypeError where the machine asks nothing in the turn's state.
+    TypeError if the turn's state does not ask the model.
     """
     state = machine.ask(turn.state)
     criteria = Criteria(state.schema, rules_in(job, state), attempt.max_completion_tokens, schema_known_bad)

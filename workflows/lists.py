@@ -54,7 +54,7 @@ def building(job: Job, state: str) -> Building | None:
 
 
 def ends(run: ListRun, turn: Turn) -> bool:
-    """Whether an accepted turn ended the list, and so is no element of it."""
+    """Whether an accepted turn ended the list, and is therefore not an element."""
     return run.until is not None and turn.action == run.until
 
 
@@ -70,7 +70,7 @@ def is_under_way(job: Job, state: AskState) -> bool:
 
 
 def names_in(job: Job, state: AskState) -> dict[str, Json]:
-    """The names that the questions and rules of ``state`` may read: a list's element has ``each`` beside the others."""
+    """The names that the questions and rules of ``state`` may read, including ``each`` for a list's elements."""
     names = names_of(job)
     found = None if state.each is None else building(job, state.name)
     return names if found is None else names | {EACH: _each(found)}
@@ -158,20 +158,20 @@ def _measured(builder: TransitionBuilder, state: AskState, plan: ListPlan) -> tu
 
 
 def items_of(builder: TransitionBuilder, over: Expression, state: str, at_most: int) -> tuple[Json, ...] | JobFailure:
-    """The items of ``each.over``. One too many is as wrong as what is no list: nothing is left out in silence."""
+    """The items of ``each.over``. Too many items are an error, as is a value that is not a list."""
     items = over.evaluate(names_of(builder.job))
     where = f"`each.over` of state {state}"
     if isinstance(items, EvaluationFailure):
         return JobFailure(Failure.EXPRESSION_ERROR, f"{where}: {items.reason}")
     if isinstance(items, str) or not isinstance(items, Sequence):
-        return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {str(items)[:100]}, and not a list")
+        return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {str(items)[:100]}, which is not a list")
     if len(items) > at_most:
         return JobFailure(Failure.EXPRESSION_ERROR, f"{where} gave {len(items)} items; `each.at_most` is {at_most}")
     return tuple(items)
 
 
 def next_state(builder: TransitionBuilder, state: AskState) -> str | None:
-    """The way on from a list that is at its end; None where it wants another element."""
+    """The next state after a finished list; None if the list needs another element."""
     found = building(builder.job, state.name)
     if found is None:
         raise ValueError(f"state {state.name} has begun no list")

@@ -58,7 +58,7 @@ REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A document of the right shape, and where in the text its values stand."""
+    """A document of the right shape, and the positions of its values in the text."""
 
     document: Workflow
     source: Source
@@ -78,7 +78,7 @@ def load_document(text: str) -> Loaded | tuple[Finding, ...]:
 
 
 def mistakes(error: ValidationError, value: Any) -> list[Finding]:
-    """What pydantic found wrong with the shape of ``value``, in words for the person who wrote it."""
+    """What pydantic found wrong with the shape of ``value``, for the person who wrote it."""
     return [_finding(detail, value) for detail in error.errors(include_url=False)]
 
 
@@ -104,7 +104,7 @@ def _finding(detail: ErrorDetails, document: Any) -> Finding:
         case "union_tag_not_found" | "union_tag_invalid":
             return _no_kind(path, detail["input"])
         case "string_pattern_mismatch":
-            message = f"{detail['input']!r} is not a name that can stand here"
+            message = f"{detail['input']!r} is not an allowed name"
             return Finding("bad_name", pointer(path), message, f"it must match {detail['ctx']['pattern']}")
         case "value_error":
             return Finding("bad_value", pointer(path), detail["msg"].removeprefix("Value error, "))
@@ -113,7 +113,7 @@ def _finding(detail: ErrorDetails, document: Any) -> Finding:
             remedy = next((REMEDIES[step] for step in reversed(path) if step in REMEDIES), "")
             if kind == "string_type" and not isinstance(detail["input"], dict | list):
                 remedy = "put it in quotes"
-            return Finding("bad_value", pointer(path), f"{_shown(detail['input'])} cannot stand here: {shown}", remedy)
+            return Finding("bad_value", pointer(path), f"{_shown(detail['input'])} is not valid here: {shown}", remedy)
 
 
 def _path(location: Sequence[str | int], document: Any) -> list[str | int]:
@@ -157,7 +157,7 @@ def _unknown_field(path: Sequence[str | int], document: Any) -> Finding:
     model = _part_at(path[:-1], document)
     known = sorted(field.alias or word for word, field in model.model_fields.items())
     close = _close(name, known)
-    remedy = f"did you mean `{close[0]}`?" if close else f"what may stand here: {', '.join(known)}"
+    remedy = f"did you mean `{close[0]}`?" if close else f"allowed here: {', '.join(known)}"
     return Finding("unknown_field", pointer(path), f"there is no field `{name}` here", remedy)
 
 

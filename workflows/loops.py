@@ -1,4 +1,4 @@
-"""Whether a job goes in circles: on hashes of what it said, what it was told and where it was."""
+"""Loop detection, on hashes of a job's outputs, results, signals and states."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def find_circle(visits: Sequence[Visit], limits: LoopLimits) -> Circle | None:
     A visit repeats the one before it in the same state if its output is the same, and so are the tool results and
     signals since the state's previous visit; ``repeats`` of those in a row are a circle. So is a fingerprint (state,
     and the last output, result and payload of every state) that was seen ``repeats`` times before, which finds
-    circles over several states. ``stale`` turns in a row that bring neither a new output nor, since the turn before,
+    loops over several states. ``stale`` turns in a row that bring neither a new output nor, since the turn before,
     a new result or signal are one as well. A tool result that changes is progress in all three, and so is every element
-    of a list, however alike they are: only a list that is built again and again is a circle.
+    of a list, however alike they are: only a list that is built repeatedly is a loop.
 
-    One repetition is no circle yet: of 50 recorded conversations two that reached their goal had one, the same read
-    three times over among them.
+    One repetition is not a loop yet: of 50 recorded conversations two that reached their goal had one, one of them with
+    the same read three times.
     """
     marks = _marks(visits)
     if not marks:

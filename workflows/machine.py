@@ -60,7 +60,7 @@ class AskState:
 
     ``exhausted`` is where visit ``max_visits`` + 1 goes instead. With ``each`` it builds a list: ``always`` is where
     the job goes when that is complete, or, if the model says when, ``edges`` has that one word; ``exhausted`` is also
-    where a list goes that the model did not end.
+    the target of a list that the model did not end.
     """
 
     name: str
@@ -159,7 +159,7 @@ State: TypeAlias = AskState | ToolState | WaitState | ChildState | EndState
 
 @dataclass(frozen=True, slots=True)
 class LoopLimits:
-    """When a job goes in circles; None where the author switched this off."""
+    """When a job counts as looping; None if the author switched this off."""
 
     repeats: int
     stale: int
@@ -189,7 +189,7 @@ class Machine:
         return self.document.version
 
     def ask(self, name: str) -> AskState:
-        """The ask state of that name. KeyError or TypeError where a job and its machine do not belong together."""
+        """The ask state of that name. KeyError or TypeError if the job belongs to another machine."""
         state = self.states[name]
         if not isinstance(state, AskState):
             raise TypeError(f"state {name} of {self.name} {self.version} asks nothing")

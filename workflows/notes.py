@@ -1,7 +1,7 @@
-"""What a retry tells the model: where its last answer was wrong and why, and never the answer itself.
+"""A retry's note to the model: where its last answer was wrong and why, and never the answer itself.
 
-The ladder's own reasons name fields, and hold no value of the answer. A rule written in Python says what its author
-wants said, and is cut short; what such a rule raised is for people, since it may quote whatever it was given.
+The ladder's reasons name fields, and contain no value of the answer. A reason from a rule in Python is up to its
+author, and is truncated; what such a rule raises is only for people, since it may quote any value.
 """
 
 from __future__ import annotations

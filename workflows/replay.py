@@ -83,7 +83,7 @@ def _not_resumable(job: Job) -> Refused | None:
     if not job.status.final:
         return Refused(f"job {job.id} is {job.status}, and has not ended", "cancel it first, or fork it")
     if job.status is JobStatus.SUCCEEDED:
-        return Refused(f"job {job.id} succeeded, and there is nothing to go on with", fork)
+        return Refused(f"job {job.id} succeeded, and has nothing to continue", fork)
     if job.failure is Failure.REJECTED:
         return Refused(f"job {job.id} ended as its document says, in state {job.state}: rejected", fork)
     return None
@@ -100,7 +100,7 @@ def _at(job: Job, from_turn: int) -> Cut | Refused:
 
 
 def _where_it_failed(job: Job, machine: Machine) -> Cut:
-    """The last visit is done again where it is what failed, or was broken off; else the state behind it is entered."""
+    """The last visit is repeated if it failed or was interrupted; else the state after it is entered."""
     if job.state is None:
         return Cut(0, None)
     last = job.visits[-1] if job.visits else None
@@ -126,7 +126,7 @@ def _is_to_blame(job: Job, last: Visit) -> bool:
 
 
 def _settled_at_the_end(job: Job, last: Visit) -> bool:
-    """Whether a job was cancelled while a person was asked about an effect, who said that it took place.
+    """Whether a job was cancelled while it waited for settlement, and the settlement was that the effect took place.
 
     The call had returned, and no edge was followed.
     """
@@ -151,8 +151,8 @@ def carry(job: Job, cut: Cut, machine: Machine) -> Carried | Refused:
     if cut.state is None:
         return Carried(None)
     if cut.state not in machine.states:
-        reason = f"workflow {machine.name} {machine.version} has no state {cut.state}, with which the job would go on"
-        return Refused(reason, "go on from another turn, or from the beginning", "set")
+        reason = f"workflow {machine.name} {machine.version} has no state {cut.state}, where the job would continue"
+        return Refused(reason, "continue from another turn, or from the beginning", "set")
     visits = tuple(_carried(visit) for visit in job.visits[: cut.kept])
     kept = {visit.ordinal for visit in visits if isinstance(visit, Turn)}
     lines: list[tuple[int, str, str]] = []

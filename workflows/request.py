@@ -68,7 +68,7 @@ def _body(
 
 
 def history_range(transcript: Sequence[Message], history: int | str) -> tuple[int, int]:
-    """First and last ordinal of the transcript that a turn is shown; the first is beyond the last where it is none."""
+    """First and last ordinal of the transcript that a turn is shown; first > last if there is none."""
     last = transcript[-1].ordinal if transcript else 0
     if history == "all":
         return next((message.ordinal for message in transcript if message.turn > 0), last + 1), last

@@ -31,12 +31,12 @@ _SAID_ELSEWHERE = frozenset(
         (Outcome.EMPTY, Cause.UNEXPECTED_TOOL_CALLS),
     }
 )
-"""Answers whose content is nothing, and so tells none of them from another."""
+"""Answers without content, which therefore cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """What binds the attempts of one turn. None is no bound, and 0 is none at all.
+    """The limits on the attempts of one turn. None is unlimited, and 0 allows none.
 
     ``attempts`` counts answers that arrived, ``transport`` the rest; ``token_budget`` and ``deadline_at`` are the
     job's. ``max_model_len`` is the engine's limit on prompt and completion together, in tokens, where it is known.
@@ -122,7 +122,7 @@ def wants_fresh_connection(attempts: Sequence[Attempt]) -> bool:
 
 
 def _answered(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimits) -> GiveUp | None:
-    """The end of a turn whose answer came before, or is the last of as many as may come."""
+    """The end of a turn whose answer is a repetition, or its last allowed one."""
     answers = [attempt for attempt in attempts if not _is_lost(attempt)]
     said = _said(answers[-1])
     if said is not None and said in map(_said, answers[:-1]):
@@ -134,9 +134,9 @@ def _answered(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimits
 
 
 def _said(attempt: Attempt) -> tuple[Outcome, str] | None:
-    """What makes two answers the same one, or None where the content does not tell.
+    """The key by which two answers count as the same, or None if their content cannot be compared.
 
-    The same text cut off and then ended is not the same answer: the model was never told what is wrong with it.
+    The same text cut off and then ended is not the same answer: the model got no note about it.
     """
     verdict = attempt.verdict
     if verdict is None or (verdict.outcome, verdict.cause) in _SAID_ELSEWHERE:
@@ -177,7 +177,7 @@ def _transport(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimit
 
 
 def backoff(failures: int, key: str) -> float:
-    """Seconds to rest after so many failures in a row, from 1 on: doubling, bounded, and spread by ``key``."""
+    """Seconds of backoff after a number of failures in a row, from 1: doubling, bounded, with jitter from ``key``."""
     return min(FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 16), LONGEST_BACKOFF_S) * _jitter(key)
 
 
@@ -192,7 +192,7 @@ def _losses(attempts: Iterable[Attempt]) -> int:
 
 
 def _prompt_tokens(attempts: Sequence[Attempt]) -> int:
-    """What the turn's question took when the engine last counted it; 0 where it never did."""
+    """The prompt tokens of the turn's question as the engine last counted them; 0 if it never did."""
     counted = [
         attempt.verdict.completion.usage.prompt_tokens
         for attempt in attempts
@@ -209,7 +209,7 @@ def _jitter(key: str) -> float:
 def _bounded(again: Again, limits: RetryLimits, spent: int, now: datetime, prompt: int = 0) -> Decision:
     """The attempt within what the job and the model have left for it. ``prompt`` tokens go before the first word."""
     most = again.max_completion_tokens
-    if limits.max_model_len is not None:  # engines refuse a larger budget, where they do not lower it
+    if limits.max_model_len is not None:  # engines refuse a larger budget or lower it
         most = min(most, limits.max_model_len)
     if limits.token_budget is not None:
         left = limits.token_budget - spent - prompt

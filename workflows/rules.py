@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BadRule:
-    """Why there is no rule: in which of its fields, by which code of a finding, and what to write instead."""
+    """Why a rule is invalid: the field, the finding's code, and what to write instead."""
 
     field: Literal["check", "call"]
     code: str
@@ -44,7 +44,7 @@ def unusable(expression: BadExpression) -> str:
 
 
 def unregistered(what: Literal["rule", "tool"], name: str, known: Iterable[str]) -> tuple[str, str]:
-    """What to say of code that nobody registered, and what to do."""
+    """The message and the remedy for a rule or tool that is not registered."""
     close = difflib.get_close_matches(name, known, n=1)
     register = f"register it with @stepladder.{what}, and name its module: --app"
     return f"there is no {what} `{name}`", f"did you mean `{close[0]}`?" if close else register

@@ -135,7 +135,7 @@ def _frozen(builder: TransitionBuilder, state: ToolState) -> tuple[str, JsonObje
 def _key(builder: TransitionBuilder, state: str, tool: str, arguments: JsonObject) -> str:
     """The same for the same call in every replay of the lineage, so that a fork cannot take effect twice.
 
-    The tool is part of it, for where the model chooses one a fork may choose another with the same arguments.
+    The tool is part of it, since in a fork the model may choose another tool with the same arguments.
     """
     parts = f"{builder.job.lineage}/{state}/{builder.visits_of(state) + 1}/{tool}/{exact_hash(arguments)}"
     return hashlib.sha256(parts.encode()).hexdigest()[:40]
@@ -168,7 +168,7 @@ def _again_at(builder: TransitionBuilder, call: ToolCall, error: ToolError) -> d
 def claimed(
     builder: TransitionBuilder, call: ToolCall, *, lost: bool
 ) -> RunTool | Rest | Hold | AwaitSettlement | str | JobFailure:
-    """A worker claimed the job and finds the call open. ``lost`` says that the one before did not hand it back."""
+    """A worker claimed the job and finds the call open. ``lost``: the previous worker did not release it."""
     if call.irreversible:
         return AwaitSettlement(await_settlement(builder, call))
     backing_off = call.status is VisitStatus.BACKING_OFF
@@ -205,10 +205,10 @@ def await_settlement(builder: TransitionBuilder, call: ToolCall, error: ToolErro
 
 
 def settle(builder: TransitionBuilder, call: ToolCall, said: Settled) -> ToolCall:
-    """Closes the call with what a person says of it."""
+    """Closes the call with a person's settlement."""
     who: JsonObject = {"state": call.state, "tool": call.tool, "key": call.key, "by": said.by, "done": said.done}
     builder.note(EventKind.SETTLED, {**who, "result": said.result} if said.done else who)
-    # The deadline stood still. What the worker that died took of it cannot be told apart, and counts as waiting.
+    # The deadline was suspended. The time that the lost worker used of it is unknown, and counts as waiting.
     builder.change(
         status=JobStatus.RUNNING, waiting_for=None, due_at=builder.now, deadline_at=builder.after_waiting(call)
     )
@@ -219,7 +219,7 @@ def settle(builder: TransitionBuilder, call: ToolCall, said: Settled) -> ToolCal
 
 
 def settled(builder: TransitionBuilder, call: ToolCall, said: Settled) -> str | JobFailure:
-    """Closes the call with what a person says of it, and follows ``ok`` or ``error``."""
+    """Closes the call with a person's settlement, and follows ``ok`` or ``error``."""
     call = settle(builder, call, said)
     return returned(builder, call, call.result) if call.error is None else failed(builder, call, call.error)
 

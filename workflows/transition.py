@@ -80,7 +80,7 @@ class AwaitChildren:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The job is paused: nothing is begun. Release it, and answer with ``Claimed`` when it may go on."""
+    """The job is paused: nothing is started. Release it, and send ``Claimed`` when it may continue."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,9 @@ def judge(builder: TransitionBuilder, turn: Turn, verdict: Verdict) -> Turn:
 
 
 def accept(builder: TransitionBuilder, turn: Turn) -> str | JobFailure | None:
-    """Takes a valid answer into the transcript and follows its edge. What no edge lists is denied.
+    """Takes a valid answer into the transcript and follows its edge. An action without a listed transition is denied.
 
-    None where the answer is an element of a list that wants another one.
+    None if the answer is an element of a list that needs another one.
     """
     state = builder.machine.ask(turn.state)
     verdict = turn.attempts[-1].verdict
@@ -129,7 +129,7 @@ def accept(builder: TransitionBuilder, turn: Turn) -> str | JobFailure | None:
 
 
 def give_up(builder: TransitionBuilder, turn: Turn, failure: JobFailure) -> None:
-    """Closes a turn that got no valid answer. Whatever is kept of it changes nothing about its failure."""
+    """Closes a turn that got no valid answer. A degraded result does not change its failure."""
     kept = remnant(builder.machine.ask(turn.state), turn, failure.kind)
     builder.put(turn.close(builder.now, degraded=kept))
     builder.note(EventKind.TURN_FAILED, {"failure": failure.kind.value, "detail": failure.detail}, turn=turn.ordinal)

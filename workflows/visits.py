@@ -1,7 +1,7 @@
 """What a job visits: each kind with what it keeps, as columns of the table ``visits`` and as the JSON of its ``body``.
 
-A new kind is a class here, its transitions in a module of their own, and its rows in the table above ``advance``. The
-store writes and reads all kinds alike. Turns have a table of their own, since their attempts and the views need it.
+A new kind is a class here, a module with its transitions, and rows in the table above ``advance``. The store writes and
+reads all kinds alike. Turns have a separate table, since their attempts and the views need it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class VisitStatus(StrEnum):
-    """What a visit is doing. The words are stored."""
+    """What a visit is doing. The values are stored."""
 
     RUNNING = "running"
     """A request, a tool or a child job is under way."""
@@ -50,7 +50,7 @@ class Visit:
 
     kind: ClassVar[str]
     read: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
-    """What makes a field of its JSON in ``body``, where it is no JSON itself."""
+    """Converts a field from its JSON in ``body``, if it is not JSON itself."""
     visit: int
     state: str
     opened_at: datetime
@@ -77,7 +77,7 @@ class Visit:
         return None
 
     def body(self) -> JsonObject:
-        """What this kind keeps beside the columns of every visit."""
+        """The fields of this kind that are not columns of every visit."""
         found = {one.name: _as_json(getattr(self, one.name)) for one in fields(self) if one.name not in _COLUMNS}
         return found if self.error is None else found | {"error_message": self.error.message}
 

@@ -64,7 +64,7 @@ def forbids(wait: Wait | WaitState, sender: Actor, principal: str) -> str | None
     itself, lacking = wait.by_other and sender.name == principal, sender.lacks(wait.scopes)
     if not itself and not lacking:
         return None
-    rules = [f"has to come from somebody other than {principal}, whose job it is"] if wait.by_other else []
+    rules = [f"must not come from {principal}, whose job it is"] if wait.by_other else []
     if wait.scopes:
         rules.append(f"needs the scope{'' if len(wait.scopes) == 1 else 's'} {', '.join(wait.scopes)}")
     name = wait.state if isinstance(wait, Wait) else wait.name
@@ -103,9 +103,9 @@ def without_wait_id(payload: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def signalled(builder: TransitionBuilder, wait: Wait, signal: Signal) -> str | None:
-    """Takes a signal. One that does not fit is used up and noted, and the wait stays open.
+    """Takes a signal. One that does not match the schema is consumed and recorded, and the wait stays open.
 
-    A signal that came after the wait's time was over is not taken, whenever it is looked at: the time-out came first.
+    A signal that arrived after the wait's timeout is not taken, even if it is read first: the timeout came earlier.
     """
     state = _state(builder, wait)
     if wait.until is not None and wait.until <= signal.received_at and wait.until <= builder.now:
@@ -130,7 +130,7 @@ def _answer(builder: TransitionBuilder, state: WaitState, wait: Wait, signal: Si
 
 
 def fall_due(builder: TransitionBuilder, wait: Wait) -> str | None:
-    """Ends a wait whose time is over."""
+    """Ends a wait that has timed out."""
     if wait.until is None or builder.now < wait.until:
         return None
     builder.note(EventKind.WAIT_TIMED_OUT, {"state": wait.state, "signal": wait.signal})

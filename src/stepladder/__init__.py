@@ -89,7 +89,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """The clients are loaded by whoever uses them, and httpx with them."""
+    """Clients, and httpx with them, are imported on first use."""
     module = _LATER.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

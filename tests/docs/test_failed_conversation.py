@@ -139,18 +139,18 @@ def said(text: str) -> str:
 
 def test_on_the_command_line(terminal: Terminal) -> None:
     job = terminal.fail()
-    find, show, raw, request = commands("Found and understood")
+    find, show, raw, request = commands("Find and understand the failure")
     found = terminal.type(find)
     assert JOB_ID.findall(found.out) == [job]
     shown = terminal.type(show)
-    for line in blocks("text", "Found and understood").splitlines():
+    for line in blocks("text", "Find and understand the failure").splitlines():
         assert said(line.replace("JOB", job)) in said(shown.out), shown.out
     assert shown.out.splitlines()[-1].split() == f"stepladder replay {job} --mode resume".split()
     assert all(f'"total": {total}' in terminal.type(raw).out for total in WRONG)
     assert json.loads(terminal.type(request).out)["messages"][0]["role"] == "system"
 
     terminal.model.larger = True
-    resume, diff = commands("Resumed")
+    resume, diff = commands("Resume")
     resumed = terminal.type(resume)
     assert resumed.code == 0, resumed.err
     terminal.names["NEW"] = first_id(resumed.out)
@@ -160,7 +160,7 @@ def test_on_the_command_line(terminal: Terminal) -> None:
     assert "bill" in terminal.type(diff).out
 
     terminal.model.larger = False
-    judge, fork, show, order = commands("Forked")
+    judge, fork, show, order = commands("Fork")
     judged = terminal.type(judge)
     assert (judged.code, judged.out.count("-> valid")) == (1, 3)
     forked = terminal.type(fork)
@@ -235,7 +235,7 @@ def test_on_the_dashboard(terminal: Terminal) -> None:
 
         terminal.model.larger = False
         path, fields = shown.forms["Fork"]
-        fork = commands("Forked")[1]
+        fork = commands("Fork")[1]
         change = fork[fork.index("--set") + 1]
         forked = browser.post(path, data=fields | {"from_turn": "3", "set": change})
         assert forked.status_code == 303, forked.text

@@ -25,5 +25,5 @@ def test_every_outcome_and_every_cause_stands_on_it_with_what_follows() -> None:
     assert {(outcome, cause) for outcome, causes in CAUSES.items() for cause in causes} <= shown
     for row in rows:
         assert row[4].startswith(
-            ("asked again", "the same request again", "the turn fails at once", "the machine moves")
+            ("asked again", "the same request again", "the turn fails at once", "the machine takes the next transition")
         )

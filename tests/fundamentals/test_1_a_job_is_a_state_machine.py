@@ -1,4 +1,4 @@
-"""Chapter 1. A workflow is a document; a job is one run of it; what no edge lists is denied."""
+"""Chapter 1. A workflow is a document; a job is one run of it; an action without a listed transition is denied."""
 
 from __future__ import annotations
 

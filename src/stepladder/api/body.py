@@ -27,7 +27,7 @@ READ_WITHIN_S = 60.0
 
 JSON_TYPES = ("application/json", "text/json")
 UNSAID = ("", "application/x-www-form-urlencoded")
-"""Defaults of clients that were not told the type; curl and urllib send the latter."""
+"""Content types that clients send by default; curl and urllib send the latter."""
 
 
 def media_type(request: Request) -> str:

@@ -61,7 +61,7 @@ class BulkOrder(BaseModel):
     status_code=202,
     openapi_extra=takes(BulkOrder),
     responses={
-        202: answered(BulkReplay, "Ordered; the workers hand it out"),
+        202: answered(BulkReplay, "Ordered; workers start the replays"),
         200: answered(BulkReplay | BulkEstimate | DriftReport, "The order with this key, the estimate, or the report"),
         **problems(body=True),
     },
@@ -120,7 +120,7 @@ async def get_replays(replay_id: UUID, services: ServicesDep, _: Reader) -> Json
     "/{replay_id}/stop",
     status_code=202,
     responses={
-        202: answered(BulkReplay, "No more replays are started; those that exist go on"),
+        202: answered(BulkReplay, "No more replays are started; existing ones continue"),
         200: answered(BulkReplay, "It was stopped already"),
         **problems(404),
     },

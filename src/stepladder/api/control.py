@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1/jobs/{job_id}", tags=["control"])
 PAYLOAD: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "The payload. `wait_id` beside its own fields names the wait.",
+        "description": "The payload. An additional `wait_id` names the wait.",
         "content": {"application/json": {"schema": {}, "example": {"action": "approve"}}},
     }
 }
@@ -58,8 +58,8 @@ async def send_signal(
     sender: Signaller,
     idempotency_key: SignalKey = None,
 ) -> JsonAnswer:
-    """Send a signal. One that the open wait would refuse is refused here, with 403 for a sender who may not answer it;
-    an early one is kept."""
+    """Send a signal. One that the open wait would reject is rejected here, with 403 for a sender who may not answer it;
+    an early one is stored."""
     payload = await read_json(request)
     signal_id = _signal_id(job_id, idempotency_key)
     sent = (name, payload, sender.name)

@@ -1,4 +1,4 @@
-"""Routes: variants on the same inputs, a variant beside a share of live jobs, and what came of them."""
+"""Routes: variants on the same inputs, a variant shadowing live jobs, and their results."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def get_experiment(experiment_id: UUID, services: ServicesDep, _: Reader) 
 async def shadow_version(
     request: Request, name: Name, version: Version, services: ServicesDep, principal: Publisher
 ) -> JsonAnswer:
-    """Run a variant beside a share of the live jobs of a version, and only record what comes of it."""
+    """Run a variant on the inputs of a share of a version's live jobs, and only record its results."""
     order = shaped(ShadowOrder, await read_json(request))
     await _workflow(services, name, version)
     more = {"share": order.share, "scopes": principal.scopes}
@@ -161,7 +161,7 @@ async def shadow_version(
     if isinstance(found, Refused):
         raise refusal(found)
     if not found:
-        detail = f"a shadow runs beside the jobs of workflow {name} {version} already"
+        detail = f"workflow {name} {version} already has a shadow"
         remedy = f"stop it: POST /v1/workflows/{name}/{version}/shadow/stop"
         raise ProblemError(409, "shadow-runs", detail, remedy=remedy)
     return await _shown(services, head, 202)
@@ -173,7 +173,7 @@ async def shadow_version(
     responses={202: answered(Experiment, "No more shadow jobs are started"), **problems(404)},
 )
 async def stop_shadow(name: Name, version: Version, services: ServicesDep, _: Publisher) -> JsonAnswer:
-    """Start no more shadow jobs beside the jobs of a version. Those that exist go on."""
+    """Start no more shadow jobs for a version. Existing ones continue."""
     found = await experiments.open_shadow(services.store.database, name, version)
     if found is None:
         raise not_found(f"shadow of workflow {name} {version}", "list earlier ones with GET /v1/experiments")
@@ -192,7 +192,7 @@ async def _workflow(services: Services, name: str, version: int | None) -> Workf
 async def _of_job(services: Services, job_id: UUID, status: int) -> JsonAnswer:
     found = await experiments.experiment_of(services.store.database, job_id)
     if found is None:
-        raise LookupError(f"the experiment of job {job_id} is gone from the store")
+        raise LookupError(f"the experiment of job {job_id} is not in the store")
     return await _shown(services, found, status)
 
 

@@ -82,7 +82,7 @@ async def get_raw(attempt_id: UUID, services: ServicesDep, _: Reader) -> Respons
     "/jobs/{job_id}/visits", responses={200: answered(Timeline, "Tools, waits, calls, signals"), **problems(404)}
 )
 async def get_visits(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
-    """What lies between a job's turns: tools, waits, signals, and calls of other jobs, each oldest first."""
+    """What happened between a job's turns: tools, waits, signals, and calls of other jobs, each oldest first."""
     await services.job(job_id)
     return JsonAnswer(await services.reads.timeline(job_id))
 
@@ -114,7 +114,7 @@ async def get_events(
     behind = max(after, _ordinal(last_event_id))
     over = job.status.final and (behind >= job.event_count or not await services.reads.events(job_id, behind, 1))
     if over:
-        return Response(status_code=204)  # tells a browser not to reconnect
+        return Response(status_code=204)  # a browser does not reconnect after this
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_follow(services, job_id, behind), media_type=STREAM, headers=headers)
 

@@ -31,9 +31,9 @@ ATTEMPTS = (1, 2, 3, 4, 5, 8, 13)
 
 ANSWERS = {
     "first_answers": "First answers of turns: lost attempts are none.",
-    "first_answers_in_format": "First answers that kept to the schema.",
-    "answers_in_format": "Answers that kept to the schema.",
-    "answers_semantic_valid": "Answers that kept to the schema and broke no rule.",
+    "first_answers_in_format": "First answers that match the schema.",
+    "answers_in_format": "Answers that match the schema.",
+    "answers_semantic_valid": "Answers that match the schema and broke no rule.",
 }
 TIMES = {
     "ttft": ("stepladder_ttft_seconds", "Time to the first token of streamed answers."),
@@ -123,14 +123,14 @@ class _Counted(Collector):
 
     def _turns(self) -> Iterator[Metric]:
         closed = self._tally.closed
-        yield _counter(closed, "turns", "Turns that came to their end.", ("workflow", "outcome"))
+        yield _counter(closed, "turns", "Finished turns.", ("workflow", "outcome"))
         turns: dict[str, list[int]] = {}
         attempts: defaultdict[str, float] = defaultdict(float)
         for row in closed:
             bucket = bisect_left(ATTEMPTS, row["attempts"])
             turns.setdefault(row["workflow"], [0] * (len(ATTEMPTS) + 1))[bucket] += row["turns"]
             attempts[row["workflow"]] += row["attempts"] * row["turns"]
-        text = "Turns that came to their end, by the attempts that they took."
+        text = "Finished turns, by the number of their attempts."
         yield _histogram("stepladder_attempts_per_turn", text, ATTEMPTS, turns, attempts)
 
     def _jobs(self) -> Iterator[Metric]:

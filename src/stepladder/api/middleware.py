@@ -34,7 +34,7 @@ SECURITY = {
 
 
 class Middleware:
-    """Lets in no request to the API without a principal. The dashboard gets all other paths, and handles its logins."""
+    """Rejects requests to the API without a principal. The dashboard gets all other paths, and handles its logins."""
 
     def __init__(self, app: ASGIApp, access: Access, metrics: Metrics, dashboard: ASGIApp | None) -> None:
         self._app = app

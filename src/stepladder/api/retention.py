@@ -28,7 +28,7 @@ CHANGED = {
 
 @router.post("/hold", status_code=202, responses=CHANGED)
 async def hold_job(job_id: UUID, services: ServicesDep, principal: Writer) -> JsonAnswer:
-    """Keep the job's raw answers and its history, whatever their age."""
+    """Keep the job's raw answers and its history, regardless of their age."""
     return await _changed(services, job_id, await retention.hold(services.store.database, job_id, principal.name))
 
 

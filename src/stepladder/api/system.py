@@ -37,7 +37,7 @@ OPEN: dict[str, Any] = {"security": []}
 
 
 class EngineIdentity(ResponseModel):
-    """What an engine says about itself; what it does not say is null."""
+    """What an engine reports about itself; null where it reports nothing."""
 
     model: str
     version: str | None

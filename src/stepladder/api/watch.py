@@ -48,7 +48,7 @@ class Watch:
         return self._closed
 
     async def until(self, job_id: UUID, wanted: Wanted, within_s: float) -> bool:
-        """Waits until the job's progress is as wanted, or the job is gone. False once the seconds have passed.
+        """Waits until the job's progress is as wanted, or the job does not exist. False once the seconds have passed.
 
         False at once when the watch is closed.
         """

@@ -37,7 +37,7 @@ def wheel_folder(module: str, server: str, variable: str) -> Path:
 
 
 def python_module(name: str, *arguments: str) -> list[str]:
-    """The command that runs a module in a new interpreter, whatever the current folder contains."""
+    """The command that runs a module in a new interpreter, ignoring modules in the current folder."""
     return [sys.executable, "-P", "-m", name, *arguments]
 
 

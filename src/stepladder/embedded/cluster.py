@@ -1,9 +1,9 @@
 """One PostgreSQL cluster on this machine: its programs, user and data, its start and stop.
 
-PostgreSQL refuses to run as root. Root's server therefore runs as the owner of its data, at first `nobody`, who often
-has access neither to the data (below /root, say) nor to the programs. No permissions are loosened for that: root makes
-the data the working folder of the process, which is then named ``/proc/self/cwd``, so that the kernel does not check
-the parent folders; programs that the user cannot run are copied into the server's temporary folder.
+PostgreSQL refuses to run as root. Root's server therefore runs as the owner of its data, initially `nobody`, which can
+often access neither the data (below /root, for example) nor the programs. No permissions are loosened for that: root
+makes the data the working folder of the process, which is then named ``/proc/self/cwd``, so that the kernel does not
+check the parent folders; programs that the user cannot run are copied into the server's temporary folder.
 """
 
 from __future__ import annotations

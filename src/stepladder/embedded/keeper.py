@@ -6,7 +6,7 @@ the keeper stops the server and ends. A member that leaves in an orderly way clo
 closes the other: at once if others remain, else when the server has stopped. If the keeper itself is killed, the kernel
 stops the server.
 
-A session of its own keeps Ctrl-C in the terminal away from both.
+A separate session keeps Ctrl-C in the terminal away from both.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def serve(
                 ready = key.fileobj
                 if ready is listener:
                     member, _ = listener.accept()
-                    with suppress(OSError):  # a member that is gone already is removed in the next round
+                    with suppress(OSError):  # a disconnected member is removed in the next round
                         member.sendall(greeting)
                     members.add(member)
                     selector.register(member, selectors.EVENT_READ)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ALIAS = "smollm2-135m-instruct"
 VARIABLE = "STEPLADDER_ENGINE_URL"
 SLOTS = 4  # requests answered at once; llama.cpp queues further ones
-CONTEXT = 8192  # tokens of all slots together, as many as SmolLM2 was trained with: 2,048 for each slot
+CONTEXT = 8192  # tokens of all slots together, SmolLM2's trained context: 2,048 for each slot
 START_TIMEOUT_S = 120  # 1 second on an idle laptop, much more on a busy one
 _STOP_TIMEOUT_S = 10
 

@@ -49,7 +49,7 @@ def main() -> None:
     print(server.listening_address, flush=True)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdin.buffer.read()
-    os._exit(0)  # an orderly end would wait for answers that nobody reads
+    os._exit(0)  # a graceful shutdown would wait for answers that are not read
 
 
 if __name__ == "__main__":

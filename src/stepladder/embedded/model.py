@@ -69,7 +69,7 @@ def _fetch(path: Path) -> None:
     except OSError as error:
         raise UnreachableError(
             f"The model could not be stored in {path.parent}: {error}.",
-            remedy=f"Make room for 200 MB there, or give yourself write access. {_OWN_ENGINE}",
+            remedy=f"Free 200 MB there, or give yourself write access. {_OWN_ENGINE}",
         ) from error
 
 

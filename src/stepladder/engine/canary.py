@@ -42,7 +42,7 @@ def known_good_request(model: str, sampling: JsonObject | None = None) -> Mappin
 async def answers_known_good(
     client: EngineClient, model: str, *, request_id: str, timeout_s: float, sampling: JsonObject | None = None
 ) -> bool:
-    """Whether the engine answers the known-good request now, whatever the answer says. One request; never raises."""
+    """Whether the engine answers the known-good request now, with any content. One request; never raises."""
     exchange = await client.ask(
         known_good_request(model, sampling), request_id=request_id, timeout_s=timeout_s, fresh=True
     )

@@ -45,7 +45,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class _Received:
-    """What has arrived so far. It outlives whatever ends the exchange, so that no byte is lost."""
+    """What has arrived so far. It survives any end of the exchange, so no byte is lost."""
 
     status: int | None = None
     streamed: bool = False
@@ -113,7 +113,7 @@ class EngineClient:
         """``POST /chat/completions`` with ``encode(body)``, once.
 
         ``request_id`` is printable ASCII, sent as ``X-Request-Id``, which vLLM uses as its own id.
-        ``fresh`` opens a connection for this request alone, whatever ``keep_alive_s`` says.
+        ``fresh`` opens a connection for this request alone, regardless of ``keep_alive_s``.
         ``timeout_s`` is the time that the caller has left; at 0 nothing is sent. ``on_first_token`` is called with
         ``ttft_ms`` when the first token of a stream arrives. A failure is a ``Lost``, never raised, and holds the bytes
         that arrived before it; a body beyond ``max_body_bytes`` is ``malformed_body``. Cancellation passes through and
@@ -127,12 +127,12 @@ class EngineClient:
         return await self._exchange(http, request, request_id, timeout_s, on_first_token)
 
     async def get(self, url: str, *, timeout_s: float) -> Arrival:
-        """``GET`` of a page beside the completions, such as the list of models. ``url`` is absolute."""
+        """``GET`` of another page, such as the list of models. ``url`` is absolute."""
         request = self._http.build_request("GET", url, headers={"Accept": "application/json"})
         return (await self._exchange(self._http, request, "", timeout_s, None)).arrival
 
     async def post(self, url: str, body: Mapping[str, Json], *, timeout_s: float) -> Arrival:
-        """``POST`` to a page beside the completions, such as the tokenizer. ``url`` is absolute."""
+        """``POST`` to another page, such as the tokenizer. ``url`` is absolute."""
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         request = self._http.build_request("POST", url, content=encode(body), headers=headers)
         return (await self._exchange(self._http, request, "", timeout_s, None)).arrival

@@ -112,7 +112,7 @@ async def _models(client: EngineClient) -> Sequence[Mapping[str, Json]]:
 
 
 async def _page(client: EngineClient, url: str) -> Json:
-    """A page that only some engines have; None where there is nothing to read."""
+    """A page that only some engines have; None without one."""
     arrival = await client.get(url, timeout_s=PAGE_TIMEOUT_S)
     return _json(arrival.body) if isinstance(arrival, Received) and arrival.status == 200 else None
 

@@ -20,14 +20,14 @@ class Settings:
     ``max_connections``: further requests wait for a free one. An H100 is busy with 128 to 400 turns in flight, and the
     runner bounds the turns, so this only has to be high enough.
     ``keep_alive_s``: how long an idle connection may be used again; 0 opens one for each request. A request that is
-    sent while the server hangs up is lost, and nothing tells it from a real fault. vLLM hangs up after 5 idle seconds,
+    sent while the server hangs up is lost, indistinguishable from a real fault. vLLM hangs up after 5 idle seconds,
     llama.cpp after every stream, although it promises 5. A new connection costs a round trip and, measured, 0.1 ms of
-    CPU, beside turns of seconds; so 0. Behind TLS and at a high rate, 3 stays clear of vLLM's 5.
-    ``connect_timeout_s``: TCP and TLS; running out of it is ``connect``, for the engine never saw the request.
+    CPU, and turns take seconds; so 0. Behind TLS and at a high rate, 3 stays clear of vLLM's 5.
+    ``connect_timeout_s``: TCP and TLS; a timeout here is ``connect``, since the engine never saw the request.
     ``first_byte_timeout_s``: until the first byte of the body. An answer that is not streamed arrives all at
     once, and a busy engine queues, so this is long.
     ``stall_timeout_s``: between two chunks of a body.
-    ``total_timeout_s``: for a whole exchange, where the caller gives no timeout.
+    ``total_timeout_s``: for a whole exchange, unless the caller gives a timeout.
     ``max_body_bytes``: a stream is some 80 times its text; 32 MiB hold about 100,000 tokens.
     ``retry_after_cap_s``: the longest wait that a server may ask for.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json, JsonObject
 
 AT_ONCE = 8
-"""Requests in flight: the tokenizer runs beside the model, on the CPU."""
+"""Requests in flight: the tokenizer shares the engine's CPU with the model."""
 
 Form = Literal["vllm", "llama.cpp"]
 _NOT_THERE = (404, 405, 501)
@@ -37,7 +37,7 @@ async def count_tokens(
     """The tokens of each text, without those that a tokenizer adds to a prompt. ``model`` is
     ``identity``'s unless named.
 
-    Asks ``POST /tokenize`` beside the OpenAI-compatible routes, in vLLM's form or llama.cpp's. Raises nothing.
+    Asks ``POST /tokenize`` next to the OpenAI-compatible routes, in vLLM's form or llama.cpp's. Raises nothing.
     """
     name = identity.model if model is None else model
     if name != identity.model and identity.models and name not in identity.models:
@@ -72,7 +72,7 @@ async def _count(client: EngineClient, identity: Identity, model: str, text: str
                 if count is not None:
                     return count
             case Received(status=401 | 403):
-                return Uncounted(f"the engine at {client.base_url} wants a key, or another one, for its tokenizer")
+                return Uncounted(f"the engine at {client.base_url} rejects the API key for its tokenizer")
             case Received(status=status) if status not in _NOT_THERE:
                 said = Uncounted(f"the engine at {client.base_url} answers {status} when asked for a count")
     return said

@@ -29,7 +29,7 @@ REMOVED_FIELDS = frozenset(
 TOKEN_FIELDS = ("content", "reasoning", "reasoning_content", "tool_calls", "refusal")
 
 MAX_LINE_BYTES = 1 << 20
-"""How much of an unfinished stream line is kept. A chunk of a real stream has a few hundred bytes."""
+"""How much of an unfinished stream line is buffered. A chunk of a real stream has a few hundred bytes."""
 
 
 def encode(body: Mapping[str, Json]) -> bytes:

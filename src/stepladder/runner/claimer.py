@@ -45,7 +45,7 @@ class Claimer:
             self._waiting -= 1
 
     async def _claim_batch(self) -> None:
-        """What it finds holds for all that asked before it: nobody asks again whether nothing is due."""
+        """Its result applies to all callers that asked before it, so an empty queue is queried once."""
         self._batch += 1
         self._failure = None
         try:

@@ -1,4 +1,4 @@
-"""Compiled machines by workflow and version, kept for the life of the process: a published version never changes."""
+"""Compiled machines by workflow and version, cached for the life of the process: a published version never changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells an engine that refuses a schema from a broken one, where it answers HTTP 500 without a reason to both."""
+"""Distinguishes a refused schema from a broken engine when the engine answers HTTP 500 without a reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger("stepladder.runner")
 KEPT_S = 300.0
 """How long it is remembered whether an engine compiles a schema: it may be restarted in another version."""
 BROKEN_S = 30.0
-"""How long an engine that fails the known-good request is not sent it again."""
+"""How long to wait before sending the known-good request again to an engine that failed it."""
 TIMEOUT_S = 30.0
 MAX_KEPT = 1024
 
@@ -36,7 +36,7 @@ MAX_KEPT = 1024
 class Suspect:
     """A strict request: the model, the schema's hash and the sampling it was sent with, and its id.
 
-    ``left_s`` is the time that its job has left, None where it has no deadline.
+    ``left_s`` is the time that its job has left, None without a deadline.
     """
 
     model: str

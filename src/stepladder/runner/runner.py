@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("stepladder.runner")
 
-LEASE_S = 3.0  # with a sweep every second, a job whose worker died goes on within five seconds
+LEASE_S = 3.0  # with a sweep every second, a job whose worker died continues within five seconds
 HAND_BACK_S = 10.0
 SHORT_REST_S = 5.0  # the worker sleeps through a backoff this short, and releases the job for a longer one
 
@@ -69,14 +69,14 @@ class SliceEnd(StrEnum):
     """How a slice of a job ended."""
 
     IDLE = "idle"
-    """There was nothing to claim: the job is not due, or another worker has it."""
+    """The job could not be claimed: it is not due, or another worker has it."""
     FINISHED = "finished"
     RESTING = "resting"
     WAITING = "waiting"
     PAUSED = "paused"
-    """The job or its workflow was paused while a tool ran, or before anything was begun."""
+    """The job or its workflow was paused while a tool ran, or before anything was started."""
     HANDED_BACK = "handed_back"
-    """``should_stop`` said so. The job is due, and its last answer stored and not yet judged."""
+    """``should_stop`` returned True. The job is due; its last answer is stored but not yet judged."""
     LOST = "lost"
     """The lease was lost, or the job paused while the engine answered. Nothing was written after that."""
 
@@ -139,11 +139,11 @@ class Runner:
     async def run(self, claim: Claim, should_stop: Callable[[], bool] = never) -> Slice:
         """Runs a claimed job as far as it goes now.
 
-        ``should_stop`` is asked at first and whenever an answer of the engine has been stored: then no request and no
-        tool is under way. If it says so the job is handed back, and the next worker judges the answer and goes on.
+        ``should_stop`` is called at the start and after each stored answer, when no request and no tool is in
+        flight. If it returns True the job is released, and the next worker judges the answer and continues.
 
-        Raises ``UnreachableError`` when the database breaks, and ``BadDocumentError`` where this process lacks a tool
-        of the job's workflow; the job is handed back then, or its lease runs out.
+        Raises ``UnreachableError`` when the database breaks, and ``BadDocumentError`` if this process lacks a tool of
+        the job's workflow; the job is then released, or its lease expires.
         """
         with structlog.contextvars.bound_contextvars(job=str(claim.job.id), workflow=claim.workflow):
             try:
@@ -183,7 +183,7 @@ class Runner:
 
 @dataclass(slots=True)
 class _JobRun:
-    """One claimed job in a worker's hands, with all that it needs."""
+    """One claimed job, with everything that running it needs."""
 
     runner: Runner
     claim: Claim
@@ -196,7 +196,7 @@ class _JobRun:
         job = self.claim.job
         event: Event | None = await self._first_event()
         while event is not None:
-            # Once cancellation is requested, what the event brings is kept, as it was paid for, and nothing is begun.
+            # Once cancellation is requested, the event is still recorded, as it was paid for, but nothing new starts.
             ending = self.lease.cancelling and not isinstance(event, Cancelled)
             transition = self._advance(job, event, hold=ending)
             if isinstance(transition.next, Ask) and not await self._has_permit(transition.job):
@@ -271,7 +271,7 @@ class _JobRun:
     async def _has_permit(self, job: Job) -> bool:
         """Whether the engine takes the request now. Else waits for a permit or the deadline, with no attempt open."""
         left_s = job.left_s(self.runner.now())
-        is_late = left_s is not None and left_s <= 0  # nothing is sent then
+        is_late = left_s is not None and left_s <= 0  # then no request is sent
         if self.permit.try_acquire() or is_late or self.lease.cancelling:
             return True
         with contextlib.suppress(TimeoutError):
@@ -340,7 +340,7 @@ class _JobRun:
         return Claimed()
 
     async def _notify_family(self, job: Job) -> None:
-        """The end of a job ends its children and wakes its parent. Where the database breaks, the sweep does it."""
+        """The end of a job ends its children and wakes its parent. If the database breaks, the sweep does it."""
         with contextlib.suppress(UnreachableError):
             if any(isinstance(visit, ChildCall) for visit in job.visits):
                 self.runner.notify(await cancel_children(self.runner.store, job.id))

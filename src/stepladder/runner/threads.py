@@ -1,4 +1,4 @@
-"""Runs blocking code in a thread of its own."""
+"""Runs blocking code in a dedicated thread."""
 
 from __future__ import annotations
 

@@ -40,12 +40,12 @@ CLEANUP_S = 1.0
 
 
 async def run_tool(tool: Tool, call: ToolCall, left_s: float | None = None) -> ToolOutcome:
-    """Runs ``tool`` with the arguments and the key of ``call``; a sync function runs in a thread of its own.
+    """Runs ``tool`` with the arguments and the key of ``call``; a sync function runs in a dedicated thread.
 
     Errors by kind: ``invalid_arguments`` before anything ran, ``timeout``, ``bad_result`` for a result that is not
     JSON, too large, or breaks the tool's return schema, else the name of the exception's class. The job's deadline is
     ``left_s`` seconds away; it shortens the timeout unless the tool is irreversible. An async tool that times out is
-    cancelled. A sync one runs on, and its result is dropped. If it is irreversible, what it did is unknown.
+    cancelled. A sync one continues, and its result is dropped. If it is irreversible, its effect is unknown.
     """
     broken = breaks(tool.parameters, call.arguments)
     if broken:
@@ -85,7 +85,7 @@ def _begin(tool: Tool, call: ToolCall, arguments: Mapping[str, Any]) -> asyncio.
 
 
 def _drop(tool: Tool, call: ToolCall, outcome: ToolOutcome) -> None:
-    """Whoever settles an irreversible call can find in the log that it returned after all."""
+    """Logs that the call returned after all, for the person who settles it."""
     kind = "result" if isinstance(outcome, ToolReturned) else outcome.error.kind
     log.warning("tool returned too late", tool=tool.name, state=call.state, key=call.key, outcome=kind)
 
@@ -93,7 +93,7 @@ def _drop(tool: Tool, call: ToolCall, outcome: ToolOutcome) -> None:
 async def _await(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
     try:
         return _plain(tool, await tool.function(**arguments))
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- whatever user code raises is the tool's error
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- anything that user code raises is the tool's error
         return _raised(tool, error)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

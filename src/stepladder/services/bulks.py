@@ -1,4 +1,4 @@
-"""Many replays: estimated, ordered, and handed out by workers, so many at once."""
+"""Many replays: estimated, ordered, and started by workers, a limited number at once."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def order(
     concurrency: int = CONCURRENCY,
     priority: int = PRIORITY,
 ) -> tuple[BulkReplay, bool] | None:
-    """Writes an order of replays for workers to hand out. True: an earlier one under the same key.
+    """Writes an order of replays for workers to start. True: an earlier one has the same key.
 
     None if the key is taken by an order of other replays. Raises ``WhereError``.
     """

@@ -1,8 +1,8 @@
-"""Experiments: one job for each input and variant, the same job many times, or a variant beside live jobs.
+"""Experiments: one job for each input and variant, the same job many times, or a variant shadowing live jobs.
 
-A shadow runs a variant beside a share of live jobs, and only records what comes of it. Its variant has read-only tools,
-calls no other workflow and waits for nobody: this is checked when it is started, and by each worker before it writes a
-job. A shadow job starts after its live job has ended, with the lowest priority.
+A shadow runs a variant on the inputs of a share of live jobs, and only records its results. Its variant may have only
+read-only tools, no calls and no waits: this is checked when it is started, and by each worker before it writes a job.
+A shadow job starts after its live job has ended, with the lowest priority.
 """
 
 from __future__ import annotations
@@ -125,16 +125,16 @@ async def order_experiment(
 
 
 async def start_shadow(store: Store, replays: Replays, head: ExperimentHead) -> bool | Refused:
-    """From now on workers run the second variant beside a share of the jobs of the version that end.
+    """From now on, workers run the second variant on the inputs of a share of the version's finished jobs.
 
-    False if a shadow runs beside them already. Raises ``BadDocumentError`` as ``order_experiment`` does.
+    False if the version already has a shadow. Raises ``BadDocumentError`` as ``order_experiment`` does.
     """
     changes = head.changes[SECOND]
     definition = await replays.definition(_base(head), changes)
     if isinstance(definition, Refused):
         return definition
     if acting := forbidden(definition.machine):
-        reason = f"a shadow only reads: {', '.join(acting)} in workflow {head.workflow} cannot run beside live jobs"
+        reason = f"a shadow only reads: {', '.join(acting)} in workflow {head.workflow} cannot shadow live jobs"
         return Refused(reason, "compare it on chosen inputs: POST /v1/experiments with effects", "set")
     await replays.keep(definition, changes)
     return await experiments.keep_experiment(store.database, head)
@@ -170,7 +170,7 @@ async def _hand_out(store: Store, head: ExperimentHead, variant: _Variant, settl
 
 
 async def _write_shadow(store: Store, head: ExperimentHead, variant: _Variant, live: LiveJob) -> UUID | None:
-    """None where the input does not fit the variant, or a lost worker had written the job already."""
+    """None if the input does not match the variant's schema, or a lost worker already wrote the job."""
     new = _job(head, variant, live.input, SHADOW_PRIORITY, live.finished_at, Actor(head.principal, head.scopes))
     if isinstance(new, Refused):
         return None

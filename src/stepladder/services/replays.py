@@ -70,7 +70,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a replay runs by: a machine, and the hash of the changed document where it is no published version."""
+    """What a replay runs by: a machine, and the hash of the changed document unless it is a published version."""
 
     machine: Machine
     variant: str | None = None

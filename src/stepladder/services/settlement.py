@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The tool cannot return this result: every place where it breaks the schema of the tool's results."""
+    """The tool cannot return this result: all violations of the tool's result schema."""
 
     tool: str
     violations: tuple[Violation, ...]
@@ -66,7 +66,7 @@ async def settle(
 
 
 def misfits(machine: Machine, call: OpenSettlement | ToolCall, result: Json) -> tuple[Violation, ...]:
-    """Where a result breaks the schema of the tool's results; its size is limited like the tool's own."""
+    """The result's violations of the tool's result schema; its size is limited like the tool's own."""
     size = len(json_text(result).encode())
     if size > MAX_RESULT_BYTES:
         return (Violation("", f"has {size:,} bytes; {MAX_RESULT_BYTES:,} are allowed", "size"),)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LONGEST_KEY = 255
 
 Notify: TypeAlias = "Callable[[Sequence[UUID]], None]"
-"""Tells workers that jobs are due, in the background. It is called after the commit; the sweep finds what it loses."""
+"""Notifies workers of due jobs in the background, after the commit; the sweep announces what it misses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Submissions:
     ) -> Accepted | Rejected | KeyTaken:
         """Writes all jobs or none, in the name of ``actor``, in one statement; the answer is built from what it wrote.
 
-        The same ``key`` and requests again give the same jobs, for a day, whatever became of them and of the workflow.
+        For a day, the same ``key`` and requests return the same jobs, whatever their state or the workflow's.
         """
         named = submission_key(actor, key, "jobs", [one.as_given() for one in wanted])
         found = await self._checked(wanted, actor)

@@ -71,7 +71,7 @@ async def send(api: Api, job_id: str, key: str, said: Any = SAID, **headers: str
 @pytest.mark.parametrize(
     ("workflow", "key", "said"),
     [
-        ("asking", "clerk-key", "somebody other than clerk, whose job it is, and needs the scope refund:approve"),
+        ("asking", "clerk-key", "must not come from clerk, whose job it is, and needs the scope refund:approve"),
         ("asking", "peer-key", "peer lacks refund:approve"),
         ("asking", "root-key", "root lacks refund:approve"),
         ("open", "clerk-key", "this one comes from clerk"),

@@ -104,5 +104,5 @@ def test_a_wait_for_another_sender_refuses_the_command_line(shell: Shell) -> Non
     assert "refund:approve" in shown
     refused = shell.run("signal", job["id"], "go", "--data", '{"action": "go"}')
     assert (refused.code, refused.out) == (2, "")
-    assert "has to come from somebody other than local" in " ".join(refused.err.split())
+    assert "must not come from local" in " ".join(refused.err.split())
     assert shell.rows("SELECT count(*) FROM signals WHERE job_id = %s", job["id"]) == [(0,)]

@@ -79,7 +79,7 @@ async def test_a_wait_for_someone_else_has_no_form_and_rejects_one(
     job = await visitor.site.run(document=ASKING, value={})
     page = await visitor.job(job)
     assert "You may not send it" in page
-    assert "somebody other than local" in page
+    assert "must not come from local" in page
     assert "STEPLADDER_API_KEYS" in page
     assert f'action="/jobs/{job}/signal"' not in page
     answer = await visitor.post(f"/jobs/{job}/signal", page, name="approval", action="approve", payload="{}")

@@ -91,8 +91,8 @@ def test_a_count_says_how_many(count: str) -> None:
     ("each", "items", "detail"),
     [
         (OVER, [1, 2, 3, 4], "`each.over` of state lines gave 4 items; `each.at_most` is 3"),
-        (OVER, {"a": 1}, "`each.over` of state lines gave {'a': 1}, and not a list"),
-        (OVER, "abc", "`each.over` of state lines gave abc, and not a list"),
+        (OVER, {"a": 1}, "`each.over` of state lines gave {'a': 1}, which is not a list"),
+        (OVER, "abc", "`each.over` of state lines gave abc, which is not a list"),
         ("{over: input.other, at_most: 3}", [], "`each.over` of state lines: input.other is not known"),
         (COUNT, 4, "`each.count` of state lines gave 4; `each.at_most` is 3"),
         (COUNT, -1, "`each.count` of state lines gave -1, and not a number of elements"),
