@@ -1,4 +1,4 @@
-"""The pieces that states are made of: schemas, templates, expressions, rules and tools, checked where they stand."""
+"""Compiles and checks what states are made of: schemas, templates, expressions, rules and tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stepladder.lint.audit.remark import Role
 from stepladder.lint.contradictions import contradictions
 from stepladder.lint.names import Read, unknown_names
 from stepladder.lint.schemas import fault_in
-from stepladder.schemas.finding import Finding
+from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.expressions import BadExpression, Expression, compile_expression
 from stepladder.validation.schema import BadSchema, Schema, compile_schema
@@ -40,7 +40,7 @@ class Pieces:
         self.reads: list[Read] = []
 
     def schema(self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN) -> Schema | None:
-        """The schema that stands in the document at ``where``."""
+        """The schema at ``where`` in the document."""
         compiled = compile_schema(schema)
         if isinstance(compiled, BadSchema):
             self.findings.extend(fault_in(schema, fault, where) for fault in compiled.violations)
@@ -54,17 +54,17 @@ class Pieces:
         return compiled
 
     def joined_schema(self, schema: Mapping[str, Any], where: Where) -> Schema | None:
-        """A schema that stands nowhere in the document, made of what stands around ``where``."""
+        """A schema that was combined from several parts of the document around ``where``."""
         compiled = compile_schema(schema)
         if isinstance(compiled, BadSchema):
             for fault in compiled.violations:
                 message = f"the output and the tools' arguments cannot be combined: {fault.pointer} {fault.reason}"
-                self.find("bad_schema", where, message, "let references lead to #/$defs/...")
+                self.find("bad_schema", where, message, "use references of the form #/$defs/...")
             return None
         return compiled
 
     def arguments(self, tool: Tool, where: Where, role: Role) -> None:
-        """Audits the arguments of a tool that a turn may choose: its model writes them."""
+        """Audit the arguments of a tool that a turn may choose: the model writes them."""
         if self.audit is not None and not isinstance(compile_schema(tool.parameters), BadSchema):
             self.findings.extend(self.audit.tool(tool, where, role))
 
@@ -123,5 +123,7 @@ class Pieces:
         self.reads += reads
         self.findings.extend(unknown_names(reads, tuple(roots), self.document.states))
 
-    def find(self, code: str, where: Where, message: str, remedy: str = "") -> None:
-        self.findings.append(Finding(code, pointer(where), message, remedy))
+    def find(
+        self, code: str, where: Where, message: str, remedy: str = "", severity: Severity = Severity.ERROR
+    ) -> None:
+        self.findings.append(Finding(code, pointer(where), message, remedy, severity))
