@@ -54,11 +54,15 @@ class Subschemas:
         return dict(sorted(found.items(), key=lambda item: (len(item[0]), pointer(item[0]))))
 
     @cached_property
+    def objects(self) -> dict[Path, Mapping[str, Json]]:
+        """The schemas that have keywords: all but ``true`` and ``false``."""
+        return {path: schema for path, schema in self.by_path.items() if isinstance(schema, Mapping)}
+
+    @cached_property
     def anchors(self) -> dict[str, Path]:
         return {
             str(schema[keyword]): path
-            for path, schema in self.by_path.items()
-            if isinstance(schema, Mapping)
+            for path, schema in self.objects.items()
             for keyword in ("$anchor", "$dynamicAnchor")
             if keyword in schema
         }
@@ -94,9 +98,7 @@ def children(schema: Json) -> Iterator[tuple[Path, Json]]:
 
 def patterns(subschemas: Subschemas) -> Iterator[tuple[Path, str, str]]:
     """Every regular expression in a schema: the path of its schema, its keyword, its text."""
-    for path, schema in subschemas.by_path.items():
-        if not isinstance(schema, Mapping):
-            continue
+    for path, schema in subschemas.objects.items():
         if isinstance(text := schema.get("pattern"), str):
             yield path, "pattern", text
         if isinstance(named := schema.get("patternProperties"), Mapping):

@@ -1,4 +1,4 @@
-"""What a regular expression is made of, as far as engines differ on it. ECMA's dialect; nothing is matched here."""
+"""The traits of a regular expression (ECMA's dialect) that engines treat differently. Nothing is matched here."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from stepladder.lint.patterns import read_pattern
 
 _TOKEN = re.compile(r"\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]|\(\?<?[:=!]|\(\?<[^>]*>|[\s\S]")
-_BACK_REFERENCE = re.compile(r"\\(?:[1-9]|k<)")
-_LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
+_ESCAPE = re.compile(r"\\[\s\S]")
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Of each trait, whether the expression has it."""
+    """``anchored``: each alternative begins with ``^`` and ends with ``$``, so that it is about the whole string."""
 
     anchored: bool
     look_around: bool
@@ -25,36 +24,29 @@ class Traits:
 
 
 def traits_of(pattern: str) -> Traits:
-    pieces = _TOKEN.findall(pattern)
-    classes = [piece for piece in pieces if piece[0] == "["]
-    escapes = [piece for piece in pieces if piece[0] == "\\"] + [e for c in classes for e in re.findall(r"\\[\s\S]", c)]
+    tokens = _TOKEN.findall(pattern)
+    escapes = {token for token in tokens if token[0] == "\\"}
+    inside = escapes | {escape for token in tokens if token[0] == "[" for escape in _ESCAPE.findall(token)}
     return Traits(
-        anchored=_anchored(pieces),
-        look_around=any(piece in _LOOKS for piece in pieces),
-        back_reference=any(_BACK_REFERENCE.match(piece) for piece in pieces) or "\\k<" in pattern,
-        word_boundary=any(piece in ("\\b", "\\B") for piece in pieces),
-        shorthand=any(escape in ("\\d", "\\D", "\\w", "\\W", "\\s", "\\S") for escape in escapes),
-        unicode_property=any(escape in ("\\p", "\\P") for escape in escapes),
+        anchored=_anchored(tokens),
+        look_around=not {"(?=", "(?!", "(?<=", "(?<!"}.isdisjoint(tokens),
+        back_reference=not escapes.isdisjoint(f"\\{digit}" for digit in "123456789") or "\\k<" in pattern,
+        word_boundary=not escapes.isdisjoint(("\\b", "\\B")),
+        shorthand=not inside.isdisjoint(("\\d", "\\D", "\\w", "\\W", "\\s", "\\S")),
+        unicode_property=not inside.isdisjoint(("\\p", "\\P")),
     )
 
 
-def anchored(pattern: str) -> bool:
-    """Whether it speaks of the whole text: each alternative begins with ``^`` and ends with ``$``."""
-    return _anchored(_TOKEN.findall(pattern))
-
-
 def longest(pattern: str) -> int | None:
-    """The most characters of a text that it matches as a whole; None where it has no bound, or none that is seen."""
-    if not anchored(pattern):
-        return None
-    known = read_pattern(pattern)
+    """The length of the longest string that it matches as a whole; None where it has no limit, or none is known."""
+    known = read_pattern(pattern) if traits_of(pattern).anchored else None
     return None if known is None else known.longest
 
 
-def _anchored(pieces: list[str]) -> bool:
+def _anchored(tokens: list[str]) -> bool:
     depth = 0
     alternatives: list[list[str]] = [[]]
-    for piece in pieces:
+    for piece in tokens:
         depth += (piece[0] == "(") - (piece == ")")
         if piece == "|" and depth == 0:
             alternatives.append([])

@@ -1,11 +1,12 @@
-"""The keywords of JSON Schema, draft 2020-12, and what people write in their place."""
+"""The keywords of JSON Schema, draft 2020-12, and common mistakes for them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from stepladder.schemas.jsontypes import Json
 
 Kinds: TypeAlias = frozenset[str]
 
@@ -49,26 +50,24 @@ MEANT: Mapping[str, str] = {
     "example": "write `examples: [...]`",
     "id": "write `$id`",
     "additionalItems": "write `prefixItems` for the first items, and `items` for the rest",
-    "dependencies": "write the cases as branches of `anyOf`, told apart by a `const`",
+    "dependencies": "write the cases as branches of `anyOf`, each with its own `const`",
     "discriminator": "give each branch a required property with a `const` of its own",
 }
 """Keywords of older drafts, of OpenAPI and of other languages."""
 
 BOUNDED_FORMATS = frozenset({"date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6"})
-"""Formats whose texts are short by their shape."""
+"""Formats whose strings are short."""
 
-FORMATS = BOUNDED_FORMATS | {
-    "email",
-    "idn-email",
-    "hostname",
-    "idn-hostname",
-    "uri",
-    "uri-reference",
-    "uri-template",
-    "iri",
-    "iri-reference",
-    "json-pointer",
-    "relative-json-pointer",
-    "regex",
-}
+FORMATS = BOUNDED_FORMATS | {"email", "idn-email", "hostname", "idn-hostname", "uri", "uri-reference", "uri-template"}
+FORMATS |= {"iri", "iri-reference", "json-pointer", "relative-json-pointer", "regex"}
 """What the schema rung checks."""
+
+
+def properties_of(schema: Json) -> Mapping[str, Any]:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def required_of(schema: Json) -> list[str]:
+    required = schema.get("required") if isinstance(schema, Mapping) else None
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []

@@ -1,45 +1,52 @@
-"""Whether two branches of a ``oneOf`` can both fit one value, as far as it can be seen from their keywords."""
+"""Whether one value can fit two branches of a ``oneOf``, as far as their keywords show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
 
 from stepladder.lint.audit.kinds import values_of
+from stepladder.lint.audit.vocabulary import properties_of, required_of
 from stepladder.schemas.canonical import canonical
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stepladder.lint.audit.kinds import KindReader
     from stepladder.schemas.pointer import Path
     from stepladder.validation.subschemas import Subschemas
 
-Apart: TypeAlias = Literal["kind", "values", "fields", "bounds"]
-DEEPEST = 50  # references one after the other
-MOST_VALUES = 1000  # of two lists; longer ones are given the benefit of the doubt
+MAX_REFERENCES = 50  # one after the other
+MAX_VALUES = 1000  # of two lists; longer ones are taken to differ
+BOUNDS = (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"))
 
 
-def told_apart(one: Path, other: Path, subschemas: Subschemas, kinds: KindReader) -> Apart | None:
-    """What tells them apart; None where nothing does, so that a value may fit both."""
+class Overlap(Enum):
+    """Some engines refuse branches that only bounds tell apart."""
+
+    EXCLUDED = auto()
+    EXCLUDED_BY_BOUNDS = auto()
+    POSSIBLE = auto()
+
+
+def overlap(one: Path, other: Path, subschemas: Subschemas, kinds: KindReader) -> Overlap:
+    """Whether a value may fit both schemas."""
     first, second = kinds.of(one), kinds.of(other)
-    if first is not None and second is not None and not _broad(first) & _broad(second):
-        return "kind"
+    if first is not None and second is not None and not _with_integers(first) & _with_integers(second):
+        return Overlap.EXCLUDED
     left, right = _followed(one, subschemas), _followed(other, subschemas)
-    if _values_differ(left, right):
-        return "values"
-    if _fields_differ(left, right):
-        return "fields"
-    return "bounds" if _ranges_differ(left, right) else None
+    if _values_differ(left, right) or _fields_differ(left, right):
+        return Overlap.EXCLUDED
+    return Overlap.EXCLUDED_BY_BOUNDS if _bounds_differ(left, right) else Overlap.POSSIBLE
 
 
-def _broad(kinds: frozenset[str]) -> frozenset[str]:
+def _with_integers(kinds: frozenset[str]) -> frozenset[str]:
     return kinds | {"integer"} if "number" in kinds else kinds
 
 
 def _followed(path: Path, subschemas: Subschemas) -> Mapping[str, Any]:
-    for _ in range(DEEPEST):
-        schema = subschemas.by_path.get(path)
-        if not isinstance(schema, Mapping):
-            return {}
+    for _ in range(MAX_REFERENCES):
+        schema = subschemas.objects.get(path, {})
         reference = schema.get("$ref")
         target = subschemas.target(reference) if isinstance(reference, str) else None
         if target is None:
@@ -52,7 +59,7 @@ def _values_differ(left: Any, right: Any) -> bool:
     ours, theirs = values_of(left), values_of(right)
     if ours is None or theirs is None:
         return False
-    if len(ours) + len(theirs) > MOST_VALUES:
+    if len(ours) + len(theirs) > MAX_VALUES:
         return True
     try:
         return not {canonical(value) for value in ours} & {canonical(value) for value in theirs}
@@ -61,30 +68,19 @@ def _values_differ(left: Any, right: Any) -> bool:
 
 
 def _fields_differ(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """A field that both must have, with no value in common; or one that one must have and the other must not."""
-    ours, theirs = _fields(left), _fields(right)
-    both = _required(left) & _required(right)
-    if any(_values_differ(ours.get(name), theirs.get(name)) for name in both):
-        return True
-    return any(
-        needs - set(fields) and closed.get("additionalProperties") is False and "patternProperties" not in closed
-        for needs, fields, closed in ((_required(left), theirs, right), (_required(right), ours, left))
+    """A field that both require, with no value in common; or one that one requires and the other forbids."""
+    ours, theirs = properties_of(left), properties_of(right)
+    both = {*required_of(left)} & {*required_of(right)}
+    return any(_values_differ(ours.get(name), theirs.get(name)) for name in both) or any(
+        {*required_of(one)} - {*properties_of(closed)}
+        and closed.get("additionalProperties") is False
+        and "patternProperties" not in closed
+        for one, closed in ((left, right), (right, left))
     )
 
 
-def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, Mapping) else {}
-
-
-def _required(schema: Mapping[str, Any]) -> frozenset[str]:
-    required = schema.get("required")
-    return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
-
-
-def _ranges_differ(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    pairs = (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"))
-    for low, high in pairs:
+def _bounds_differ(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    for low, high in BOUNDS:
         for above, below in ((left, right), (right, left)):
             least, most = above.get(low), below.get(high)
             if isinstance(least, int | float) and isinstance(most, int | float) and least > most:

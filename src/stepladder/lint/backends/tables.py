@@ -52,13 +52,18 @@ FORMS: Mapping[str, Mapping[Backend, Verdicts]] = {
 
 
 def verdicts_on(form: str) -> Mapping[Backend, Verdicts]:
-    """A format without a row of its own is one of all the others."""
-    return FORMS[form] if form in FORMS else FORMS["format" if form.startswith("format ") else form]
+    """A format without a row of its own has the row ``format``."""
+    return FORMS["format" if form.startswith("format ") and form not in FORMS else form]
+
+
+def wants_a_type(form: str) -> bool:
+    """Whether the form would be enforced if its ``type`` were beside it."""
+    return form.endswith("without a type") and not form.startswith(("uniqueItems", "contains"))
 
 
 def remedy_for(form: str) -> str:
     """What to write instead: by the form, or else by its keyword."""
-    if form.endswith("without a type") and not form.startswith(("uniqueItems", "contains")):
+    if wants_a_type(form):
         return "add the `type` beside it"
     if form.endswith("with a fraction"):
         return "write a whole number"
