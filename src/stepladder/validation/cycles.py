@@ -7,7 +7,7 @@ another of its own kind (a required ``child`` that is the same schema again), so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stepladder.validation.subschemas import Subschemas, children, references
@@ -34,31 +34,23 @@ def endless(subschemas: Subschemas) -> dict[Path, str]:
 
 
 def _circles(subschemas: Subschemas) -> set[Path]:
-    """Every schema on a circle of steps that stay on the same value."""
-    circles: set[Path] = set()
-    done: set[Path] = set()
-    for root in subschemas.by_path:
-        trail: dict[Path, int] = {}
-        stack: list[tuple[Path, Iterator[Path]]] = []
-
-        def enter(path: Path, trail: dict[Path, int] = trail, stack: list[tuple[Path, Iterator[Path]]] = stack) -> None:
-            trail[path] = len(stack)
-            stack.append((path, iter(_same_value(subschemas, path))))
-
-        if root not in done:
-            enter(root)
-        while stack:
-            path, steps = stack[-1]
-            step = next(steps, None)
-            if step is None:
-                stack.pop()
-                del trail[path]
-                done.add(path)
-            elif step in trail:
-                circles.update(entry[0] for entry in stack[trail[step] :])
-            elif step not in done:
-                enter(step)
-    return circles
+    """Every schema on a circle of steps that stay on the same value, or between two circles."""
+    after = {path: set(_same_value(subschemas, path)) for path in subschemas.by_path}
+    before: dict[Path, set[Path]] = {path: set() for path in after}
+    for path, steps in after.items():
+        for step in steps:
+            before[step].add(path)
+    for outward, inward in ((after, before), (before, after)):  # what leads nowhere, then what nothing leads to
+        waiting = [path for path, steps in outward.items() if not steps]
+        while waiting:
+            path = waiting.pop()
+            outward.pop(path)
+            for other in inward.pop(path):
+                if other in outward:
+                    outward[other].discard(path)
+                    if not outward[other]:
+                        waiting.append(other)
+    return set(after)
 
 
 def _same_value(subschemas: Subschemas, path: Path) -> list[Path]:

@@ -36,9 +36,8 @@ _DOCUMENT = re.compile(rf"[{{\[][ \t\r\n]*(?:[\"{_QUOTES}{{}}\[\]]|-?[0-9]|true\
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-
-
 _OPENERS = ("{", "[", '"')
+_ONE = "the answer must be one JSON document,"
 
 
 class Diagnosis(NamedTuple):
@@ -85,14 +84,6 @@ def diagnose(text: str, at: int, end: int | None) -> Diagnosis:
         if (offset := find(failure)) is not None:
             return Diagnosis(cause, reason(failure, offset) if callable(reason) else reason, offset)
     return Diagnosis(Cause.SYNTAX, _syntax(failure), at)
-
-
-def _tool_call_markup(failure: _Failure) -> int | None:
-    return _around(failure, _MARKUP)
-
-
-def _markdown_fence(failure: _Failure) -> int | None:
-    return _around(failure, _FENCE)
 
 
 def _around(failure: _Failure, pattern: re.Pattern[str]) -> int | None:
@@ -172,9 +163,7 @@ def _named(failure: _Failure, offset: int) -> str:
 
 
 def _behind(failure: _Failure, _: int) -> str:
-    if failure.rest[:1] in ("{", "["):
-        return "the answer must be one JSON document, without a second one after it"
-    return "the answer must be one JSON document, without text after it"
+    return f"{_ONE} without {'a second one' if failure.rest[:1] in ('{', '[') else 'text'} after it"
 
 
 def _not_finite(failure: _Failure, offset: int) -> str:
@@ -183,24 +172,12 @@ def _not_finite(failure: _Failure, offset: int) -> str:
 
 
 PRECEDENCE: tuple[tuple[Cause, str | Callable[[_Failure, int], str], Callable[[_Failure], int | None]], ...] = (
-    (
-        Cause.TOOL_CALL_MARKUP,
-        "the answer must be one JSON document, without tool call markup",
-        _tool_call_markup,
-    ),
-    (
-        Cause.MARKDOWN_FENCE,
-        "the answer must be one JSON document, without a Markdown fence",
-        _markdown_fence,
-    ),
+    (Cause.TOOL_CALL_MARKUP, f"{_ONE} without tool call markup", lambda failure: _around(failure, _MARKUP)),
+    (Cause.MARKDOWN_FENCE, f"{_ONE} without a Markdown fence", lambda failure: _around(failure, _FENCE)),
     (Cause.QUOTES, _named, _quotes),
     (Cause.TRAILING_COMMA, "a comma must not come before a closing bracket", _trailing_comma),
     (Cause.NON_FINITE_NUMBER, _not_finite, _non_finite),
-    (
-        Cause.PROSE_BEFORE,
-        "the answer must be one JSON document, without text before it",
-        _prose_before,
-    ),
+    (Cause.PROSE_BEFORE, f"{_ONE} without text before it", _prose_before),
     (Cause.PROSE_AFTER, _behind, _prose_after),
 )
 """Several may apply at once; the first that does is the cause, and ``syntax`` is the rest. What wraps the whole
@@ -210,7 +187,7 @@ document comes first, since it explains everything inside it."""
 def _syntax(failure: _Failure) -> str:
     text, at = failure.text, failure.at
     if text.startswith("\ufeff"):
-        return "the answer must be one JSON document, without a byte order mark before it"
+        return f"{_ONE} without a byte order mark before it"
     if at >= len(text.rstrip()) or (failure.here == '"' and _STRING.match(text, at) is None):
         return "the answer must be one complete JSON document; it ends too early"
     if at == failure.start:

@@ -31,19 +31,15 @@ _ORDERED: tuple[Any, ...] = (str, bool, datetime, timedelta)
 class EvaluationError(Exception):
     """Why an evaluation has no value. ``Expression.evaluate`` catches it. ``where`` is the failing subexpression."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, missing: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.missing = missing
         self.where = ""
-        self.missing: str | None = None
 
 
 class MissingError(EvaluationError):
     """A name, a member or an item does not exist; ``missing`` is its dotted name if that begins with a root name."""
-
-    def __init__(self, reason: str, missing: str | None) -> None:
-        super().__init__(reason)
-        self.missing = missing
 
 
 # These are asked of every value that a rule touches. Nearly always the exact type answers, ten times faster than an
@@ -196,9 +192,10 @@ def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
         return False
     if isinstance(left, bool) or isinstance(right, bool) or left is None or right is None:
         return left is right
-    if is_number(left) or isinstance(left, datetime | timedelta):
-        alike = is_number(right) if is_number(left) else type(left) is type(right)
-        return alike and bool(left == right)
+    if is_number(left):
+        return is_number(right) and left == right
+    if isinstance(left, datetime | timedelta):
+        return type(left) is type(right) and bool(left == right)
     if is_map(left):
         if not is_map(right) or len(left) != len(right):
             return False

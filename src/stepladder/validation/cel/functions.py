@@ -48,11 +48,9 @@ def join(run: Run, left: Any, right: Any) -> Any:
     if is_list(left) and is_list(right):
         run.spend(len(left) + len(right))
         return [*left, *right]
-    if isinstance(left, datetime | timedelta) and isinstance(right, datetime | timedelta):
-        if isinstance(left, timedelta):
-            return left + right
-        if isinstance(right, timedelta):
-            return left + right
+    times = (left, right)
+    if any(isinstance(time, timedelta) for time in times) and all(isinstance(t, datetime | timedelta) for t in times):
+        return left + right
     raise EvaluationError(f"+ does not apply to {kind(left)} and {kind(right)}")
 
 
@@ -89,10 +87,6 @@ def _items(run: Run, function: str, values: tuple[Any, ...]) -> Any:
     return items
 
 
-def _sum(run: Run, values: Any) -> int | float:
-    return jsonmath.total(_items(run, "sum", (values,)))
-
-
 def _extreme(name: str, *, largest: bool) -> Callable[..., Any]:
     def pick(run: Run, *values: Any) -> Any:
         items = _items(run, name, values)
@@ -117,10 +111,6 @@ def _abs(_: Run, value: Any) -> Any:
     if not is_number(value):
         raise unfit("abs", "a number", value)
     return abs(value)
-
-
-def _round(_: Run, value: Any, digits: Any = 0) -> int | float:
-    return jsonmath.rounded(value, digits)
 
 
 def _text(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,10 +190,8 @@ def _double(_: Run, value: Any) -> int | float:
 
 
 def _bool(_: Run, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value in ("true", "false"):
-        return bool(value == "true")
+    if isinstance(value, bool) or value in ("true", "false"):
+        return value in (True, "true")
     raise EvaluationError('bool takes true, false, "true" or "false"')
 
 
@@ -234,12 +222,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "matches": Function(_matches, 2, 2),
     "max": Function(_extreme("max", largest=True), 1, 16),
     "min": Function(_extreme("min", largest=False), 1, 16),
-    "round": Function(_round, 1, 2),
+    "round": Function(lambda _, value, digits=0: jsonmath.rounded(value, digits), 1, 2),
     "size": Function(_size, 1, 1),
     "split": Function(_split, 2, 2),
     "startsWith": Function(_text("startsWith", str.startswith), 2, 2),
     "string": Function(_string, 1, 1),
-    "sum": Function(_sum, 1, 1),
+    "sum": Function(lambda run, values: jsonmath.total(_items(run, "sum", (values,))), 1, 1),
     "trim": Function(_text("trim", str.strip), 1, 1),
     "unique": Function(_unique, 1, 1),
     "upperAscii": Function(_text("upperAscii", lambda text: text.translate(_TO_UPPER)), 1, 1),
