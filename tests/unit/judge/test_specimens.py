@@ -51,7 +51,7 @@ def faults(value: Any) -> list[tuple[str, str]]:
     return [(finding.pointer, f"{finding.message}; {finding.remedy}") for finding in found]
 
 
-def test_what_may_be_missing_has_the_defaults_of_a_document_and_of_a_job_that_has_only_begun() -> None:
+def test_missing_fields_have_the_defaults_of_a_document_and_a_new_job() -> None:
     found = case(line())
     rubric = found.criteria
     assert (rubric.max_completion_tokens, rubric.schema_known_bad, rubric.rules) == (512, False, ())
@@ -69,7 +69,7 @@ def test_rules_read_the_names_that_the_line_gives() -> None:
     assert (broken.cause, broken.errors[0].reason) == ("carried", "could not be checked: turns.ask is not known")
 
 
-def test_a_rule_that_python_registers_is_called_and_one_that_it_does_not_is_a_fault_of_the_line() -> None:
+def test_registered_rules_are_called_and_unknown_ones_are_findings() -> None:
     rules = [{"id": "brief", "call": "short", "pointer": "/t"}]
     verdict = told("one", case(line(rules=rules)).judge())
     assert verdict["errors"] == [{"pointer": "/t", "reason": "must be short", "source": "brief"}]
@@ -141,7 +141,7 @@ def test_every_cause_of_transport_can_be_told() -> None:
         assert (verdict.outcome, verdict.cause) == (Outcome.TRANSPORT, cause)
 
 
-def test_a_schema_and_rules_that_stand_on_many_lines_are_compiled_once_unless_they_are_huge() -> None:
+def test_repeated_schemas_and_rules_are_compiled_once_unless_huge() -> None:
     def compiled(**fields: Any) -> list[int]:
         reader = Specimens(KIT)
         cases = [reader.read(json.dumps(line(id=n, **fields)).encode()) for n in range(3)]

@@ -66,9 +66,9 @@ def test_a_hot_statement_writes_only_columns_that_exist(name: str) -> None:
         assert columns <= set(metadata.tables[table].columns.keys())
 
 
-def test_every_column_has_somebody_who_writes_it() -> None:
+def test_every_column_is_written() -> None:
     columns: dict[str, set[str]] = {}
-    # What retention writes stands in lines of their own.
+    # Statements of retention are put on separate lines first.
     rarely = [re.sub(r" (FROM|WHERE) ", r"\n\1 ", text).replace("SET ", "SET\n") for text in _texts(retention)]
     for statement in [*STATEMENTS.values(), *rarely]:
         for name, names in written(statement).items():

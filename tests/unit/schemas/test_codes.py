@@ -19,7 +19,7 @@ MAKERS = {"Finding": 0, "Remark": 0, "find": 0, "_find": 0, "_finding": 0, "_tol
 
 
 def emitted() -> Iterator[tuple[str, str]]:
-    """Every code in the source as ``(pattern, place)``; what is only known at run time stands for any word."""
+    """Every code in the source as ``(pattern, place)``; what is only known at run time matches any word."""
     for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
@@ -44,5 +44,5 @@ def test_every_code_in_the_source_is_listed_and_every_listed_one_is_in_the_sourc
     assert {code for code in CODES if not any(pattern.fullmatch(code) for pattern in exact)} == set()
 
 
-def test_no_code_stands_in_two_groups() -> None:
+def test_no_code_is_in_two_groups() -> None:
     assert sum(map(len, GROUPS.values())) == len(CODES)

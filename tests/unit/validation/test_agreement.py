@@ -1,6 +1,6 @@
 """The schema rung against `jsonschema`, the reference implementation: on random schemas, and where the two differ.
 
-Both are asked about schemas over all keywords of the draft. What is left out of the random part stands in the table of
+Both are asked about schemas over all keywords of the draft. What is left out of the random part is in the table of
 differences below it, each with its reason.
 """
 
@@ -104,7 +104,7 @@ def test_every_verdict_is_that_of_the_reference_implementation(schema: Any, root
 
 
 # Of a union the rung tells the branch that was meant, where the reference tells the union. A schema that is `false` the
-# reference tells at the value around it, so that `{"not": {}}` stands for it here.
+# reference tells at the value around it, so that `{"not": {}}` is used here.
 @settings(deadline=None)
 @given(
     schemas(st.sampled_from([True, {"not": {}}]), frozenset({"anyOf", "oneOf"})),

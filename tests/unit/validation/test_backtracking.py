@@ -60,7 +60,7 @@ def test_a_pattern_that_looks_only_forward_is_matched_in_linear_time(pattern: st
         r"a(?!.*$)",
     ],
 )
-def test_one_that_looks_around_or_back_is_given_up_in_time(pattern: str) -> None:
+def test_a_pattern_with_a_lookaround_or_backreference_is_given_up_in_time(pattern: str) -> None:
     for text in ("a" * (MAX_CHARACTERS - 1) + "!", "a" * (MAX_BYTES - 2)):
         [reason] = reasons({"pattern": pattern}, text)
         assert reason.startswith(("must match the pattern", STUCK, f"must have at most {MAX_CHARACTERS} characters"))
@@ -78,12 +78,12 @@ def test_one_that_looks_around_or_back_is_given_up_in_time(pattern: str) -> None
         ({"propertyNames": {"not": {"pattern": TANGLED}}}, {TEXT: 1}),
     ],
 )
-def test_what_was_given_up_counts_as_broken_wherever_the_pattern_stands(schema: Any, value: Any) -> None:
+def test_a_pattern_given_up_counts_as_broken_in_every_place(schema: Any, value: Any) -> None:
     [reason] = reasons(schema, value)
     assert STUCK in reason
 
 
-def test_beside_a_pattern_that_looks_around_all_characters_of_names_and_texts_are_counted() -> None:
+def test_with_a_lookaround_all_characters_of_names_and_texts_count() -> None:
     schema = {"properties": {"key": {"pattern": r"^(?=.*[A-Z])(?=.*\d).{8,}$"}}}
     rest = MAX_CHARACTERS - len("key" + "Ab345678" + "note")
     value = {"key": "Ab345678", "note": ["x" * (rest - 5), "x" * 5]}

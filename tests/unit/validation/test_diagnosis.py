@@ -127,15 +127,15 @@ def test_what_is_refused_is_named_and_cut_short() -> None:
         ('["\ud800"]', ("bad_unicode", 2)),
     ],
 )
-def test_half_a_character_is_found_wherever_it_stands(text: str, expected: tuple[str, int] | None) -> None:
+def test_an_unpaired_surrogate_is_found_everywhere(text: str, expected: tuple[str, int] | None) -> None:
     assert told(text) == expected
 
 
-def test_half_a_character_is_named() -> None:
+def test_an_unpaired_surrogate_is_named() -> None:
     assert reason('["\\uD800"]') == "the text contains an unpaired surrogate, \\uD800"
 
 
-# What stands around a document ----------------------------------------------------------------------------------------
+# Text around a document -----------------------------------------------------------------------------------------------
 
 DOC = '{"a": 1}'
 

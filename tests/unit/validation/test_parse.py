@@ -57,7 +57,7 @@ def test_a_document_cut_short_is_never_accepted_as_another(value: object, data: 
     assert isinstance(parse(text[: data.draw(st.integers(0, len(text) - 1))].encode()), NotJson)
 
 
-# What the quick reader takes and JSON does not, or what a bound refuses; and what stands close to either.
+# What the quick reader takes and JSON does not, or what a bound refuses; and what is close to either.
 SPLINTERS = [
     *("1e400", "-1E+309", "1e-400", "1e5", "0e9", "-0", "-0.0", "1.", "01", "+1", "NaN", "-Infinity", "5e-324"),
     *("9" * 308, "9" * 309, "-" + "1" * 308, "0." + "0" * 400 + "1", "9" * 309 + ".5", "1" * 5000),

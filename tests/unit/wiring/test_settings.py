@@ -1,4 +1,4 @@
-"""Settings: a flag over the environment, the environment over the file; and secrets that nobody sees by accident."""
+"""Settings: a flag over the environment, the environment over the file; and secrets that are never shown."""
 
 from __future__ import annotations
 

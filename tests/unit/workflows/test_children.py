@@ -56,7 +56,7 @@ def test_a_call_is_opened_resolved_started_awaited_and_returned() -> None:
     assert the(TendChildren, it.send(Resolved(3))).start == (1,)
     the(AwaitChildren, sees(it, child(1, "running")))
     assert (it.job.status, it.job.waiting_for, it.job.due_at) == (JobStatus.WAITING, CHILDREN, None)
-    assert the(TendChildren, it.claim()).start == (), "whoever takes it up looks first"
+    assert the(TendChildren, it.claim()).start == (), "a worker reads the children first"
     the(Finished, sees(it, child(1)))
     assert it.job.result == {"r": 1}
     assert it.path() == [("ok", "done")]
@@ -114,7 +114,7 @@ def test_collected_failures_leave_holes_and_a_list() -> None:
     assert it.path() == [("ok", "done")]
 
 
-def test_a_bad_input_starts_nobody() -> None:
+def test_a_bad_input_starts_no_child() -> None:
     it = many(2)
     it.claim()
     the(Finished, it.send(Resolved(1, (ChildFailure(2, "bad_input", "no"),))))
@@ -135,7 +135,7 @@ def test_calls_within_calls_have_an_end() -> None:
     the(Resolve, one(depth=DEEPEST - 1).claim())
 
 
-def test_nobody_is_called_over_an_empty_list() -> None:
+def test_an_empty_list_starts_no_child() -> None:
     it = many(0)
     the(Finished, it.claim())
     assert (it.job.status, it.job.result) == (JobStatus.SUCCEEDED, [])
@@ -199,7 +199,7 @@ def test_however_children_fare_no_more_run_than_may_and_each_starts_once(
         else:
             the(AwaitChildren, step)
             running = [index for index, one in children.items() if not one.status.final]
-            assert running, "nobody is left to wait for"
+            assert running, "no child is left to wait for"
             index = data.draw(st.sampled_from(running))
             status, failure = data.draw(ends)
             children[index] = replace(children[index], status=JobStatus(status), failure=failure)

@@ -132,7 +132,7 @@ def test_a_tool_that_the_model_chose_is_denied_before_it_runs(chosen: str, missi
         assert word in str(it.job.failure_detail)
 
 
-def test_a_job_that_is_paused_while_a_tool_runs_keeps_its_result_and_begins_no_other() -> None:
+def test_pausing_while_a_tool_runs_keeps_its_result_and_starts_no_other() -> None:
     it = play(document(PAYS))
     it.claim()
     the(RunTool, it.says({}))
@@ -143,7 +143,7 @@ def test_a_job_that_is_paused_while_a_tool_runs_keeps_its_result_and_begins_no_o
     the(Finished, it.returns({}))
 
 
-def test_a_job_that_is_paused_at_its_door_begins_nothing() -> None:
+def test_a_job_paused_before_its_start_starts_nothing() -> None:
     it = play(document(PAYS))
     the(Hold, it.claim(hold=True))
     assert it.job.visits == ()
@@ -152,7 +152,7 @@ def test_a_job_that_is_paused_at_its_door_begins_nothing() -> None:
     assert it.job.turn_count == 1
 
 
-def test_a_tool_that_rests_before_its_next_run_is_not_run_while_the_job_is_paused() -> None:
+def test_a_tool_in_backoff_is_not_run_while_the_job_is_paused() -> None:
     states = PAYS.replace("next: {ok: again", "retry: {attempts: 3}, next: {ok: again")
     it = play(document(states))
     it.claim()

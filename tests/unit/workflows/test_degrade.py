@@ -111,7 +111,7 @@ def test_that_the_rules_were_never_tried_is_said() -> None:
         {"outcome": Outcome.SCHEMA_REJECTED},
     ],
 )
-def test_where_the_engine_or_the_model_declines_nothing_is_kept_not_even_of_what_came_before(
+def test_a_declined_turn_keeps_nothing_even_of_earlier_answers(
     answer: dict[str, Any],
 ) -> None:
     job = fail_out(play(ONE), cut(), answer)
@@ -183,14 +183,14 @@ def test_a_turn_that_leads_to_a_tool_by_any_path_may_not_degrade(text: str, path
     assert codes_of(text.replace("degrade: true", "degrade: false")) == []
 
 
-def test_nor_may_one_that_leads_to_a_child_job() -> None:
+def test_a_turn_that_leads_to_a_child_job_may_not_degrade() -> None:
     text = loaded(degrading("child: {call: another, next: {ok: done, error: done}}", "next: child")).document
     [finding] = graph.check_degrade(text.states)
     assert (finding.code, finding.pointer) == ("degrade_before_tool", "/states/one/degrade")
     assert "a child job, which may run tools (one -> child)" in finding.message
 
 
-def test_nor_may_a_turn_that_chooses_a_tool() -> None:
+def test_a_turn_that_chooses_a_tool_may_not_degrade() -> None:
     text = document('one: {ask: "?", tools: [look], degrade: true, next: {look: done}}\ndone: {end: succeeded}')
     assert codes_of(text) == [("degrade_before_tool", "/states/one/degrade")]
 

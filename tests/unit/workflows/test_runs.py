@@ -49,7 +49,7 @@ def test_a_tool_is_run_again_under_its_key_after_a_rest_that_grows() -> None:
         rest = the(Rest, it.breaks("OSError", "no route"))
         rests.append((rest.until - it.now).total_seconds())
         assert it.job.due_at == rest.until
-        assert the(Rest, it.claim()).until == rest.until, "nobody runs it before its time"
+        assert the(Rest, it.claim()).until == rest.until, "it is not run before it is due"
         it.now = rest.until
         call = the(RunTool, it.claim()).call
         assert (call.key, call.runs, call.failed, call.error) == (key, run, run - 1, None)

@@ -286,7 +286,7 @@ def the_action_fits_the_job(_: Machine, __: Job, step: Transition) -> None:
         case AwaitSettlement(call):
             assert visit == call
             assert (job.waiting_for, job.due_at) == (SETTLEMENT, None)
-            assert call.error is not None, "whoever settles it is told why"
+            assert call.error is not None, "the settlement shows why"
             expected = JobStatus.WAITING
         case Resolve(called) | TendChildren(called) | AwaitChildren(called):
             assert visit == called
@@ -299,7 +299,7 @@ def the_action_fits_the_job(_: Machine, __: Job, step: Transition) -> None:
             assert (job.failure is not None) is (job.status is JobStatus.FAILED)
             expected = job.status
         case Hold():
-            raise AssertionError("held, and nobody said that the job is paused")
+            raise AssertionError("held without a pause")
         case other:
             assert_never(other)
     assert job.status is expected
@@ -339,9 +339,7 @@ def bounds_hold(machine: Machine, _: Job, step: Transition) -> None:
         assert job.tokens + step.opened.max_completion_tokens <= job.token_budget
 
 
-def runs_are_written_and_bound_and_what_cannot_be_undone_is_confirmed_and_runs_once(
-    machine: Machine, before: Job, step: Transition
-) -> None:
+def tool_runs_are_recorded_bounded_and_confirmed(machine: Machine, before: Job, step: Transition) -> None:
     for previous, visit in zip((None, *step.job.visits), step.job.visits, strict=False):
         if isinstance(visit, ToolCall) and visit.effect is Effect.IRREVERSIBLE:
             assert isinstance(previous, Wait)
@@ -395,7 +393,7 @@ INVARIANTS: list[Callable[[Machine, Job, Transition], None]] = [
     the_action_fits_the_job,
     every_edge_is_the_documents,
     bounds_hold,
-    runs_are_written_and_bound_and_what_cannot_be_undone_is_confirmed_and_runs_once,
+    tool_runs_are_recorded_bounded_and_confirmed,
     lists_are_built_in_order_and_within_their_bound,
     children_are_started_once_and_no_more_than_may_run,
 ]
@@ -417,7 +415,7 @@ EVERY_KIND: list[Event] = [
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(documents(), st.data())
-def test_whatever_happens_the_machine_holds(text: str, data: st.DataObject) -> None:
+def test_the_invariants_hold_after_every_transition(text: str, data: st.DataObject) -> None:
     it: Play = play(text)
     event: Event = Claimed()
     for _ in range(30):
