@@ -1,1 +1,1 @@
-"""What is wrong with a document before it runs: from its text to a machine or a list of findings. Pure."""
+"""The linter and compiler: from the text of a document to a machine, or to a list of findings. Pure."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MOST = 64
-"""Alternatives of one schema; a union of two unions has the product of theirs."""
+"""The maximum for one schema; the alternatives of an ``allOf`` of unions multiply."""
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 _DEEPEST = 40
 _BRANCHING = (*REFERENCES, "$defs", "definitions", "allOf", "anyOf", "oneOf", "if", "then", "else")
@@ -33,12 +33,12 @@ _HINTS = {
 
 
 class SpentError(Exception):
-    """The work that was allowed is done, and there is no result."""
+    """The allowed work is used up without a result."""
 
 
 @dataclass(slots=True)
 class Work:
-    """What may still be spent: about one for each schema that is looked at."""
+    """The work that is left: about one for each schema visited."""
 
     left: int
 
@@ -57,7 +57,7 @@ class Alternative:
 
 
 class Alternatives:
-    """Finds the alternatives of the parts of one schema document. ``spend`` is called for every schema visited."""
+    """The alternatives of each part of one schema document. ``spend`` is called for every schema visited."""
 
     def __init__(self, root: Any, spend: Callable[[int], None]) -> None:
         self._subschemas = Subschemas(root)
@@ -122,7 +122,7 @@ def types_of(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """One schema that says what both say; None where nothing can fit both."""
+    """One schema for what fits both; None if no value can."""
     if not one or not other:
         return one or other
     merged = dict(one)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIXED = ("name", "version")
 VERSION = "version"
-"""Not a change to a document but the choice of another one."""
+"""A path that chooses another document instead of changing this one."""
 
 _DOT = re.compile(r"(?<!\\)\.")
 
@@ -36,7 +36,7 @@ def steps_of(path: str) -> list[str]:
 
 
 def recompiled(definition: Json, changes: Mapping[str, Json], kit: Kit) -> Compiled:
-    """The machine of a definition with ``changes``, by path, or every error in it. None takes a field out."""
+    """The machine of a definition with ``changes`` by path, or all its errors. None removes a field."""
     document = copy.deepcopy(definition)
     findings = [found for path, value in changes.items() if (found := _set(document, path, value)) is not None]
     if findings:
@@ -48,7 +48,7 @@ def recompiled(definition: Json, changes: Mapping[str, Json], kit: Kit) -> Compi
 
 
 def _set(document: Any, path: str, value: Json) -> Finding | None:
-    """Changes the document in place, or says why it cannot."""
+    """Change the document in place, or return why it cannot be changed."""
     *before, last = steps = steps_of(path)
     if not all(steps) or steps[0] in FIXED:
         why = "names no place in a document" if steps[0] not in FIXED else "cannot be changed"
@@ -83,8 +83,8 @@ def _index(step: str) -> int | None:
 def _nowhere(path: str, steps: Sequence[str], here: Any) -> Finding:
     if isinstance(here, list):
         remedy = f"it has {len(here)} items, counted from 0"
-        return Finding("bad_path", pointer(steps[:-1]), f"`{path}`: a list has no place `{steps[-1]}`", remedy)
-    kind = "a text" if isinstance(here, str) else "a value"
+        return Finding("bad_path", pointer(steps[:-1]), f"`{path}`: a list has no item `{steps[-1]}`", remedy)
+    kind = "a string" if isinstance(here, str) else "a value"
     remedy = "change the value itself, or name a map or a list"
     return Finding("bad_path", pointer(steps[:-1]), f"`{path}`: {kind} has no field `{steps[-1]}`", remedy)
 

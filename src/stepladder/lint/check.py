@@ -1,4 +1,4 @@
-"""From the text of a document to a machine, or to everything that is wrong with it at once."""
+"""From the text of a document to a machine, or to all its errors at once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from stepladder.schemas.tool import Kit
 
 FOLLOWS_ONLY = ("unreachable_state", "no_end", "too_early")
-"""What may be wrong only because another part could not be read."""
+"""Codes that may only be a consequence of a part that could not be read."""
 
 
 def check_document(text: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
-    """Reads and compiles ``text``, YAML or JSON. Findings stand in the order of the text, with their lines.
+    """Read and compile ``text``, YAML or JSON. The findings are in the order of the text and have lines.
 
-    Where parts are of the wrong shape, the rest is checked without them, so that all problems show at once.
+    If parts have the wrong shape, the rest is checked without them, so that all problems show at once.
     """
     loaded = load_document(text)
     if isinstance(loaded, Loaded):
@@ -43,13 +43,13 @@ def check_document(text: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
 
 
 def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workflow | None, set[str]]:
-    """The document without its misshapen parts, if that is possible; and the states that were replaced."""
+    """The document without the parts that have the wrong shape, if possible, and the states that were replaced."""
     rest = copy.deepcopy(value)
     missing: set[str] = set()
     for finding in findings:
         match pointer_steps(finding.pointer):
             case ["states", name, *_] if name in (rest.get("states") or {}):
-                rest["states"][name] = {"end": "succeeded"}  # a place for edges to lead to, and nothing in it to check
+                rest["states"][name] = {"end": "succeeded"}  # edges may lead to it, and there is nothing in it to check
                 missing.add(name)
             case [field, *_] if field in ("name", "version", "start", "states"):
                 rest |= {"name": "unread"} if field == "name" else {}
@@ -65,7 +65,7 @@ def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workfl
 
 
 def _comes_of(finding: Finding, missing: set[str]) -> bool:
-    """Whether a finding may exist only because a state was replaced."""
+    """Whether a finding may be a consequence of a replaced state."""
     if not missing:
         return False
     named = any(f"`{name}`" in finding.message or f".{name}`" in finding.message for name in missing)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def nobody_else(document: doc.Workflow) -> Iterator[Finding]:
-    """Waits for a second principal. Without API keys there is only one."""
+    """Waits for a second principal, which only exists if there are API keys."""
     for name, state in document.states.items():
         if isinstance(state, doc.Wait) and state.wait.by == "other":
-            message = f"`{state.wait.signal}` has to come from a second principal, and without API keys there is one"
+            message = f"`{state.wait.signal}` must come from a second principal, and without API keys there is only one"
             remedy = "set STEPLADDER_API_KEYS, with one key to submit with and one to confirm with"
             yield Finding("nobody_else", pointer(("states", name, "wait", "by")), message, remedy, Severity.WARNING)

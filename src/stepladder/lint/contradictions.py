@@ -1,5 +1,5 @@
-"""Bounds that leave no value at all. They are legal JSON Schema, and an engine that tries to obey them may never end:
-llama.cpp was seen to hang for good on ``{"minItems": 5, "maxItems": 2}``, with all its other requests.
+"""Bounds that leave no value at all. They are legal JSON Schema, and an engine may never finish under them: llama.cpp
+was seen to hang for good on ``{"minItems": 5, "maxItems": 2}``, with all its other requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXCLUSIVE = (("minimum", "exclusiveMaximum"), ("exclusiveMinimum", "maximum"), (
 
 
 def contradictions(schema: Json) -> Iterator[Violation]:
-    """Each pair of bounds with nothing between them, at the pointer of the lower one. ``schema`` is a valid schema."""
+    """Each pair of bounds that excludes every value, at the pointer of the lower one. ``schema`` must be valid."""
     for path, part in Subschemas(schema).by_path.items():
         if not isinstance(part, Mapping):
             continue

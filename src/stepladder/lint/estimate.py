@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import Machine
 
 FACTOR = 2
-"""What is suggested is so many times the largest. Names, numbers and other alphabets take more tokens than the plain
-English of the samples, and under a grammar a model writes line breaks and words in smaller pieces: answers of one with
-135 million parameters took 1.1 to 2.8 times the tokens that its tokenizer makes of the same JSON on one line."""
+"""Suggested budget over the largest answer. Names, numbers and other alphabets take more tokens than the plain English
+of the samples, and under a grammar a model writes line breaks and smaller tokens: answers of one with 135 million
+parameters took 1.1 to 2.8 times the tokens that its tokenizer makes of the same JSON on one line."""
 END = 1
-"""The token by which a model ends its answer, which counts too."""
+"""The token that ends an answer counts too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of one turn as texts, to be counted by the tokenizer of ``model`` (None: of the one that is set).
+    """Sample answers of one turn, for the tokenizer of ``model`` (None: the configured one) to count.
 
-    ``largest`` is None where no answer is the largest; ``endless`` then says where in it and why, see ``Extent``.
+    ``largest`` is None if answers have no limit; ``endless`` then has the places and reasons, see ``Extent``.
     """
 
     state: str
@@ -46,7 +46,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``usual`` and ``largest`` in tokens, the end of the answer included; ``budget`` is what the document gives."""
+    """``usual`` and ``largest`` in tokens, including the one that ends the answer; ``budget`` is the document's."""
 
     state: str
     budget: int
@@ -56,12 +56,12 @@ class Estimate:
 
     @property
     def suggested(self) -> int | None:
-        """A ``max_completion_tokens`` that cuts off no answer that fits."""
+        """A ``max_completion_tokens`` that cuts off no valid answer."""
         return None if self.largest is None else FACTOR * self.largest
 
 
 def answers_of(machine: Machine) -> list[Answers]:
-    """Of every turn, in the document's order."""
+    """For every turn, in the document's order."""
     found: list[Answers] = []
     for state in machine.states.values():
         if isinstance(state, AskState):
@@ -84,25 +84,25 @@ def estimate(answers: Answers, tokens: Mapping[str, int]) -> Estimate:
 
 
 def budget_findings(document: Workflow, estimates: Iterable[Estimate]) -> Iterator[Finding]:
-    """A budget that cuts off what fits is a warning, a schema without end a hint."""
+    """A budget that cuts off valid answers is a warning, a schema without a limit a hint."""
     for one in estimates:
         where = _where(document, one.state)
         if one.largest is not None and one.budget < one.largest:
             message = (
-                f"an answer that fits may take {one.largest} tokens, and is cut off after {one.budget} "
+                f"a valid answer may take {one.largest} tokens, and is cut off after {one.budget} "
                 f"(`max_completion_tokens`)"
             )
             remedy = f"write `max_completion_tokens: {one.suggested}`, or set closer bounds in the schema"
             yield Finding("budget_too_small", where, message, remedy, Severity.WARNING)
         elif one.endless:
             place, why = one.endless[0]
-            message = f"an answer that fits may take any number of tokens: `{place or '/'}` in it, {why}"
-            remedy = "set bounds in the schema, so that a budget can hold every answer"
+            message = f"a valid answer may take any number of tokens: `{place or '/'}` in it, {why}"
+            remedy = "set bounds in the schema, so that a budget can cover every answer"
             yield Finding("budget_unbounded", where, message, remedy, Severity.HINT)
 
 
 def _where(document: Workflow, name: str) -> str:
-    """Where the turn's budget is written, or could be."""
+    """The pointer to the turn's budget, or to the state that could have one."""
     if getattr(document.states[name], "max_completion_tokens", None) is not None:
         return pointer(("states", name, "max_completion_tokens"))
     if document.max_completion_tokens is not None:

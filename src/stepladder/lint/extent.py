@@ -1,7 +1,7 @@
-"""How long the answers that fit a schema may be: one usual answer, and the largest.
+"""How long valid answers to a schema may be: one usual answer, and the largest.
 
-No chance is in it: the same schema always has the same answers. Both have passed the schema's own validator. Where a
-part cannot be made, such as a text under a pattern with look-around, there is no answer to show.
+The same schema always has the same answers, and both have passed its validator. There is no answer where a part cannot
+be built, such as a string for a pattern with a look-around.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 WORK = 50_000
 ROOM = 100_000
-"""Characters of the largest answer: some 25,000 tokens, for which a fast model takes minutes."""
+"""Maximum characters of the largest answer: some 25,000 tokens, for which a fast model takes minutes."""
 MAX_DEPTH = 50
-"""Objects and arrays inside each other; each takes some frames of Python's thousand."""
-_LONG = 200  # characters of a text that nothing bounds
-_MOST_NAMES = 100  # that are made up for an object which must have so many
+"""Nested objects and arrays; each takes some of Python's 1,000 frames."""
+_LONG = 200  # characters of a string without a maximum
+_MOST_NAMES = 100  # invented for an object with `minProperties`
 _ANY_ITEM = {"type": ["string", "number"], "maxLength": 24}
-_MANY_DIGITS = Fraction(7_310_585_786_300_049, 10**16)  # part of the distance between two bounds
+_MANY_DIGITS = Fraction(7_310_585_786_300_049, 10**16)  # of the distance between two bounds
 _FORMATS: Mapping[str, tuple[str, str]] = {
     "date": ("2026-01-31", "2026-01-31"),
     "date-time": ("2026-01-31T12:00:00Z", "2024-02-29T23:59:59.999999+02:00"),
@@ -48,8 +48,8 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("uri", "iri"), ("https://example.org/a", "https://example.org/orders/4711?item=chair&count=12")),
     **dict.fromkeys(("uri-reference", "iri-reference", "uri-template"), ("/a", "/orders/4711?item=chair&count=12")),
 }
-"""A short text of each format and a long one."""
-# Four characters a token, as in prose; with names, numbers and signs among the words, as in what models fill in.
+"""A short and a long string of each format."""
+# Four characters a token, as in prose, with names, numbers and signs, as in real answers.
 _PROSE = (
     "The team asked for 12 chairs and 3 desks on Monday; the invoice of Harrow & Sons (no. 4711) came late, "
     "and 1,284.50 euros were refunded to customer A-2093. Nobody objected: the warehouse in Leeds had two left. "
@@ -70,8 +70,8 @@ class Answer(NamedTuple):
 class Extent:
     """``usual`` is half-way between all bounds, with every member; ``largest`` has everything at its upper bound.
 
-    ``largest`` is None where there is no end, and ``endless`` then says where and why: ``("/text", "it has no
-    `maxLength`")``, a pointer into the answer with ``*`` for any item. It is also None where no answer was found.
+    ``largest`` is None if there is no limit, and ``endless`` then has the places and reasons: ``("/text", "it has no
+    `maxLength`")``, a pointer into the answer with ``*`` for any item. It is also None if no answer was found.
     """
 
     usual: Answer | None
@@ -80,7 +80,7 @@ class Extent:
 
 
 def extent(schema: Schema) -> Extent:
-    """How long the answers may be that fit. Raises nothing."""
+    """Sample answers to ``schema``. Never raises."""
     usual = _built(schema, _Builder(schema.schema, largest=False))
     builder = _Builder(schema.schema, largest=True)
     largest = _built(schema, builder)
@@ -98,7 +98,7 @@ def _built(schema: Schema, builder: _Builder) -> Answer | None:
 
 @dataclass
 class _Builder:
-    """Builds one answer. ``variant`` makes items unlike each other where they must be."""
+    """Builds one answer. Different values of ``variant`` give different items, for ``uniqueItems``."""
 
     root: Json
     largest: bool
@@ -109,13 +109,13 @@ class _Builder:
         self._alternatives = Alternatives(self.root, self.work.spend)
 
     def build(self, schema: Any, where: Where, trail: tuple[str, ...], variant: int) -> Answer | None:
-        """None where nothing is found that fits. Raises ``SpentError``."""
+        """None if no valid value is found. Raises ``SpentError``."""
         self.work.spend(1)
         if len(where) > MAX_DEPTH:
             return None
         alternatives = self._alternatives.of(schema, trail)
         if trail and not alternatives:
-            self._no_end(where, "it holds others of its own kind")
+            self._no_end(where, "it contains values of its own kind")
         branches = [(one, kind) for one in alternatives for kind in _kinds(one.schema)]
         built = (self._of_kind(kind, one, where, variant) for one, kind in branches)
         found = (answer for answer in built if answer is not None)
@@ -212,14 +212,14 @@ class _Builder:
         *,
         unlike: bool,
     ) -> list[Answer]:
-        """At most ``count``, and little more than there is room for. It ends where an item cannot be made."""
+        """At most ``count`` items, up to the one that exceeds ``ROOM`` or before one that cannot be built."""
         found: list[Answer] = []
         seen: set[str] = set()
         width = 0
         while len(found) < count and width <= ROOM:
             self.work.spend(1)
             if len(found) > len(first) and not unlike:
-                item: Answer | None = found[-1]  # the rest of the items are all alike
+                item: Answer | None = found[-1]  # all further items are alike
             else:
                 part = first[len(found)] if len(found) < len(first) else rest
                 item = self.build(part, where, trail, variant + len(found) if unlike else variant)
@@ -283,7 +283,7 @@ def _bounded(schema: Mapping[str, Any], bound: str) -> bool:
 
 
 def _numbers(schema: Mapping[str, Any], *, integer: bool, largest: bool) -> list[int | float]:
-    """Numbers within the bounds: the bounds and one of many digits, or one half-way."""
+    """Candidates within the bounds: the bounds and a number with many digits, or one half-way."""
     low = max((_exact(schema[name]) for name in ("minimum", "exclusiveMinimum") if name in schema), default=None)
     high = min((_exact(schema[name]) for name in ("maximum", "exclusiveMaximum") if name in schema), default=None)
     least = low if low is not None else min(Fraction(0), high or Fraction(0))
@@ -298,7 +298,7 @@ def _numbers(schema: Mapping[str, Any], *, integer: bool, largest: bool) -> list
 
 
 def _exact(value: float) -> Fraction:
-    """The number as it is written: 0.01 is a hundredth."""
+    """The number as written: 0.01 is a hundredth."""
     return Fraction(repr(value))
 
 
@@ -312,7 +312,7 @@ def _is_within(schema: Mapping[str, Any], value: Fraction) -> bool:
 
 
 def _number(value: Fraction) -> int | float | None:
-    """None where no double holds it."""
+    """None if it is beyond a double."""
     if value.denominator == 1:
         return value.numerator
     try:

@@ -1,5 +1,5 @@
-"""A machine as a graph: every edge leads to a state, every state can be reached and can reach an end, a wait stands
-before every irreversible tool, and a salvaged output reaches no tool."""
+"""A machine as a graph: every edge leads to a state, every state can be reached and can reach an end, a wait
+precedes every irreversible tool, and a salvaged output reaches no tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that templates and expressions read, checked against what the document says there can be."""
+"""The names that templates and expressions read, checked against the states and schemas of the document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stepladder.lint.alternatives import SpentError, Work
 from stepladder.lint.graph import closure, edges_of, successors
-from stepladder.lint.members import Standing, names_beside, standing
+from stepladder.lint.members import Presence, names_beside, presence
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
@@ -32,7 +32,7 @@ KINDS_BY_ROOT: dict[str, tuple[type, ...]] = {
     "signals": (doc.Wait,),
     "visits": (doc.Ask, doc.Call, doc.Wait, doc.ChildWorkflow),
 }
-_WORK = 10_000  # schemas looked at for one name
+_WORK = 10_000  # schemas visited for one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Read:
 def unknown_names(
     reads: Iterable[Read], allowed: tuple[str, ...], states: Mapping[str, doc.State]
 ) -> Iterator[Finding]:
-    """Reads of a root that is not ``allowed``, and of a state that never puts anything under its root."""
+    """Reads of a root that is not ``allowed``, or under a root of a state that never has a value there."""
     for read in reads:
         root, place = read.path[0], pointer(read.where)
         if root not in allowed:
@@ -66,7 +66,7 @@ def _is_under(root: str, state: doc.State) -> bool:
 
 
 def unknown_members(reads: Iterable[Read], input_schema: Json, states: Mapping[str, State]) -> Iterator[Finding]:
-    """Reads of a member that the schema of its name rules out (an error), or that looks like a misspelt one."""
+    """Reads of a member that the schema rules out (an error), or that looks misspelt (a warning)."""
     schemas = _schemas(input_schema, states)
     for read in reads:
         name = read.path[:2] if read.path[0] in KINDS_BY_ROOT else read.path[:1]
@@ -78,7 +78,7 @@ def unknown_members(reads: Iterable[Read], input_schema: Json, states: Mapping[s
 
 
 def _schemas(input_schema: Json, states: Mapping[str, State]) -> dict[Name, Json]:
-    """The schema of each name, where there is one. One of several tools may have run: nothing is known then."""
+    """The schema of each name that has exactly one: if a turn chose among several tools, any of them may have run."""
     found: dict[Name, Json] = {("input",): input_schema}
     for name, state in states.items():
         match state:
@@ -95,15 +95,15 @@ def _schemas(input_schema: Json, states: Mapping[str, State]) -> dict[Name, Json
 
 def _unknown_member(read: Read, schema: Json, members: tuple[str, ...]) -> Iterator[Finding]:
     try:
-        stands = standing(schema, members, Work(_WORK).spend)
-        if stands not in (Standing.IMPOSSIBLE, Standing.OPEN):
+        found = presence(schema, members, Work(_WORK).spend)
+        if found not in (Presence.IMPOSSIBLE, Presence.OPEN):
             return
         beside = names_beside(schema, members, Work(_WORK).spend)
     except SpentError:
         return
     path = ".".join(read.path)
     close = difflib.get_close_matches(members[-1], [one for one in beside if one != members[-1]], n=1, cutoff=0.7)
-    if stands is Standing.IMPOSSIBLE:
+    if found is Presence.IMPOSSIBLE:
         message = f"`{path}` can never exist: the schema has no such member"
         remedy = f"its members are {', '.join(beside)}" if beside else "fix the name, or the schema"
         yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?" if close else remedy)
@@ -113,7 +113,7 @@ def _unknown_member(read: Read, schema: Json, members: tuple[str, ...]) -> Itera
 
 
 def too_early(reads: Iterable[Read], states: Mapping[str, doc.State]) -> Iterator[Finding]:
-    """Reads of what a state leaves behind, in a state that no path leads to from there."""
+    """Reads of a state's result where no path leads from that state."""
     following = successors(states)
     seen: dict[Name, set[str]] = {}
     for read in reads:
@@ -124,12 +124,12 @@ def too_early(reads: Iterable[Read], states: Mapping[str, doc.State]) -> Iterato
             seen[name] = closure(_after(name[0], name[1], states[name[1]]), following)
         if read.where[1] not in seen[name]:
             message = f"`{'.'.join(name)}` cannot exist yet: no path leads from `{name[1]}` here"
-            remedy = "read another name, or lead an edge here"
+            remedy = "read another name, or add an edge"
             yield Finding("too_early", pointer(read.where), message, remedy, Severity.WARNING)
 
 
 def _after(root: str, name: str, state: doc.State) -> set[str]:
-    """The states that may come next once ``root.name`` exists."""
+    """The states that may follow once ``root.name`` exists."""
     match state:
         case doc.Ask():
             without = {EXHAUSTED, *state.on_failure}

@@ -30,7 +30,7 @@ Where: TypeAlias = Sequence[str | int]
 
 
 class Pieces:
-    """Compiles pieces of one document. Problems go to ``findings``, and the piece is then None."""
+    """Compiles pieces of one document. Errors go to ``findings``, and the piece is then None."""
 
     def __init__(self, document: doc.Workflow, kit: Kit, audit: Audit | None = None) -> None:
         self.document = document

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from stepladder.lint.alternatives import SpentError, Work
 from stepladder.lint.audit.remark import Role
-from stepladder.lint.members import Standing, names_beside, standing
+from stepladder.lint.members import Presence, names_beside, presence
 from stepladder.lint.transitions import check_ask, check_call, check_wait, next_of
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Severity
@@ -168,7 +168,7 @@ def _check_unique(pieces: Pieces, where: Where, member: str, root: Json) -> None
     if any(step.isdecimal() for step in path):
         return  # the schema says little about single items of an element's own lists
     try:
-        if standing(root, path, Work(1_000).spend) is not Standing.IMPOSSIBLE:
+        if presence(root, path, Work(1_000).spend) is not Presence.IMPOSSIBLE:
             return
         beside = names_beside(root, path, Work(10_000).spend)
     except SpentError:

@@ -1,8 +1,7 @@
 """The tables of grammar backends against the programs themselves, byte by byte.
 
-``llguidance`` reads llama.cpp's grammars too. ``xgrammar`` asks for torch, some gigabytes, which no run of the tests is
-to fetch: its test is there where it is installed, for whoever changes its table. What vLLM refuses before xgrammar sees
-it is no part of this.
+``llguidance`` reads llama.cpp's grammars too. ``xgrammar`` needs torch, some gigabytes, so its test runs only where it
+is installed, for a change of its table. What vLLM refuses before xgrammar sees it is not tested.
 """
 
 from __future__ import annotations
@@ -33,45 +32,39 @@ REFUSED_BY_VLLM = (
 )
 
 
-def llguidance_compile() -> Compile:
+def acceptor(grammar: str) -> Accepts | None:
+    """None if llguidance refuses the grammar."""
     llguidance = import_module("llguidance")
     tokens = llguidance.LLTokenizer("byte")
+    if llguidance.LLMatcher.validate_grammar(grammar, tokens):
+        return None
 
-    def compile_(schema: Any) -> Accepts | None:
-        grammar = llguidance.LLMatcher.grammar_from_json_schema(
-            json.dumps(schema), defaults={"whitespace_flexible": True}
-        )
-        if llguidance.LLMatcher.validate_grammar(grammar, tokens):
-            return None
+    def accepts(text: str) -> bool:
+        matcher = llguidance.LLMatcher(tokens, grammar)
+        content = list(text.encode())
+        return bool(matcher.try_consume_tokens(content) == len(content) and matcher.is_accepting())
 
-        def accepts(text: str) -> bool:
-            matcher = llguidance.LLMatcher(tokens, grammar)
-            content = list(text.encode())
-            return bool(matcher.try_consume_tokens(content) == len(content) and matcher.is_accepting())
-
-        return accepts
-
-    return compile_
+    return accepts
 
 
-def xgrammar_compile() -> Compile:
-    xgrammar = import_module("xgrammar")
+def llguidance_compile(schema: Any) -> Accepts | None:
+    matcher = import_module("llguidance").LLMatcher
+    return acceptor(matcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": True}))
+
+
+def xgrammar_compile(schema: Any) -> Accepts | None:
     testing = import_module("xgrammar.testing")
-
-    def compile_(schema: Any) -> Accepts | None:
-        try:
-            grammar = xgrammar.Grammar.from_json_schema(json.dumps(schema))
-        except RuntimeError:
-            return None
-        return lambda text: bool(testing._is_grammar_accept_string(grammar, text))
-
-    return compile_
+    try:
+        grammar = import_module("xgrammar").Grammar.from_json_schema(json.dumps(schema))
+    except RuntimeError:
+        return None
+    return lambda text: bool(testing._is_grammar_accept_string(grammar, text))
 
 
 def differences(
     backend: Backend, compile_: Compile, forms: Iterable[str] = CASES
 ) -> dict[str, tuple[Verdict, Verdict]]:
-    """Every form whose verdict in the table is another than the measured one: the table's, and the measured."""
+    """Every form whose verdict in the table differs from the measured one: the table's, and the measured."""
     engine = engine_of(backend)
     assert isinstance(engine, Engine)
     pairs = {form: (engine.verdict(form), measured(compile_(CASES[form].schema), form)) for form in forms}
@@ -95,10 +88,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def llamacpp_compile(client: httpx.Client) -> Compile:
-    """The grammar stands in the verbose answer to a chat completion of one token."""
+    """The grammar is in the verbose answer to a chat completion of one token."""
     llguidance = import_module("llguidance")
     lark = import_module("llguidance.gbnf_to_lark")
-    tokens = llguidance.LLTokenizer("byte")
 
     def compile_(schema: Any) -> Accepts | None:
         form = {"type": "json_schema", "json_schema": {"name": "case", "schema": schema}}
@@ -109,28 +101,20 @@ def llamacpp_compile(client: httpx.Client) -> Compile:
         rules = answer.raise_for_status().json()["__verbose"]["generation_settings"]["grammar"].splitlines()
         rules = ["root ::= response-format" if rule.startswith("root ::=") else rule for rule in rules]
         grammar = llguidance.LLMatcher.grammar_from_lark(lark.gbnf_to_lark("\n".join(rules)))
-        if llguidance.LLMatcher.validate_grammar(grammar, tokens):
-            return lambda _: True  # a grammar with holes in it, which llama.cpp itself takes
-
-        def accepts(text: str) -> bool:
-            matcher = llguidance.LLMatcher(tokens, grammar)
-            content = list(text.encode())
-            return bool(matcher.try_consume_tokens(content) == len(content) and matcher.is_accepting())
-
-        return accepts
+        return acceptor(grammar) or (lambda _: True)  # llama.cpp itself takes a grammar with missing rules
 
     return compile_
 
 
 def test_guidance_does_what_its_table_says() -> None:
-    assert differences(Backend.GUIDANCE, llguidance_compile()) == {}
+    assert differences(Backend.GUIDANCE, llguidance_compile) == {}
 
 
 if find_spec("xgrammar") is not None:
 
     def test_xgrammar_does_what_its_table_says() -> None:
         forms = [form for form in CASES if not form.startswith(REFUSED_BY_VLLM)]
-        assert differences(Backend.XGRAMMAR, xgrammar_compile(), forms) == {}
+        assert differences(Backend.XGRAMMAR, xgrammar_compile, forms) == {}
 
 
 def test_llama_cpp_does_what_its_table_says(server: httpx.Client) -> None:

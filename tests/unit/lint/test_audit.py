@@ -1,4 +1,4 @@
-"""What the audit says of a schema: for each code one schema that has it, and its nearest neighbour that has not."""
+"""The audit of a schema: for each code a schema that has the finding, and a similar one that does not."""
 
 from __future__ import annotations
 
@@ -195,12 +195,12 @@ HAS_AND_HAS_NOT: list[tuple[str, Any, str, Any]] = [
 
 
 @pytest.mark.parametrize(("code", "has", "where", "has_not"), HAS_AND_HAS_NOT)
-def test_a_schema_has_the_finding_and_its_neighbour_has_not(code: str, has: Any, where: str, has_not: Any) -> None:
+def test_one_schema_has_the_finding_and_the_other_does_not(code: str, has: Any, where: str, has_not: Any) -> None:
     assert (code, where) in found(has)
     assert code not in {name for name, _ in found(has_not)}
 
 
-def test_every_remark_says_why_and_what_to_write_instead() -> None:
+def test_every_remark_has_a_message_and_a_remedy() -> None:
     for _, has, _, has_not in HAS_AND_HAS_NOT:
         for remark in (*audit(has, Role.DECODED), *audit(has_not, Role.DECODED)):
             assert remark.message
@@ -208,12 +208,12 @@ def test_every_remark_says_why_and_what_to_write_instead() -> None:
             assert remark.severity in CODES[remark.code].severities
 
 
-def test_every_code_of_a_schema_has_its_case() -> None:
+def test_every_code_of_a_schema_has_a_case() -> None:
     elsewhere = {"bad_schema", "remote_reference", "dangling_reference", "endless_reference"}  # the compiler's
     assert set(SCHEMAS) - elsewhere == {code for code, *_ in HAS_AND_HAS_NOT}
 
 
-def test_a_typical_good_schema_is_left_in_peace() -> None:
+def test_a_typical_good_schema_has_no_findings() -> None:
     schema = {
         "$defs": {"line": an_object(required=["item", "qty"], item=TEXT, qty=WHOLE)},
         **an_object(
@@ -229,13 +229,13 @@ def test_a_typical_good_schema_is_left_in_peace() -> None:
     assert [remark for remark in audit(schema, Role.DECODED) if remark.severity is not Severity.HINT] == []
 
 
-def test_without_a_decoder_nothing_blocks_what_engines_do_not_enforce() -> None:
+def test_without_a_decoder_not_enforced_is_a_warning() -> None:
     schema = TEXT | {"not": {"const": "a"}}
     assert [(r.code, r.severity) for r in audit(schema, Role.DECODED)] == [("not_enforced", Severity.ERROR)]
     assert [(r.code, r.severity) for r in audit(schema, Role.PROMPTED)] == [("not_enforced", Severity.WARNING)]
 
 
-def test_what_people_hand_in_needs_no_bounds_but_its_keywords_are_read() -> None:
+def test_what_people_hand_in_needs_no_bounds() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "maxlength": 3}, "b": {"pattern": "x"}}}
     assert found(schema, Role.HANDED_IN) == {
         ("unknown_keyword", "/properties/a/maxlength"),
@@ -243,7 +243,7 @@ def test_what_people_hand_in_needs_no_bounds_but_its_keywords_are_read() -> None
     }
 
 
-def test_a_misspelt_keyword_is_told_the_right_one() -> None:
+def test_a_misspelt_keyword_has_a_suggestion() -> None:
     remedies = {word: audit({"type": "array", word: 1}, Role.HANDED_IN)[0].remedy for word in ("maxitems", "zzz")}
     assert remedies == {
         "maxitems": "did you mean `maxItems`?",
@@ -251,13 +251,13 @@ def test_a_misspelt_keyword_is_told_the_right_one() -> None:
     }
 
 
-def test_properties_that_are_called_like_keywords_are_properties() -> None:
+def test_properties_may_have_the_names_of_keywords() -> None:
     names = ("properties", "allOf", "not", "items", "propertyNames", "$ref", "required", "enum")
     schema = an_object() | {"properties": dict.fromkeys(names, TEXT)}
     assert found(schema) == {("mostly_free", "")}
 
 
-def test_the_depth_that_is_warned_of_is_the_one_that_prompts_stop_at() -> None:
+def test_the_depth_in_the_warning_is_that_of_prompts() -> None:
     told = describe.describe(deep(design.DEEPEST_TOLD), strict=True)
     assert told.count("- x:") == design.DEEPEST_TOLD
     assert describe.describe(deep(design.DEEPEST_TOLD + 1), strict=True).count("- x:") == design.DEEPEST_TOLD

@@ -1,4 +1,4 @@
-"""The audit of any JSON at all: it never raises, and its work has a bound whatever refers to whatever."""
+"""The audit of arbitrary JSON: it never raises, and its work is limited."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ ENGINES = [found for backend in Backend if isinstance(found := engine_of(backend
 
 @settings(max_examples=400, deadline=None)
 @given(SCHEMAS, st.sampled_from(Role), st.sampled_from([None, *ENGINES]))
-def test_any_object_is_audited_without_a_word_that_is_not_listed(
-    schema: Any, role: Role, engine: Engine | None
-) -> None:
+def test_any_object_is_audited_with_known_codes(schema: Any, role: Role, engine: Engine | None) -> None:
     for remark in audit(schema, role, engine):
         assert remark.severity in CODES[remark.code].severities
         assert pointer(remark.path).count("/") == len(remark.path)
@@ -42,14 +40,14 @@ def test_any_object_is_audited_without_a_word_that_is_not_listed(
 
 @settings(max_examples=100, deadline=None)
 @given(SCHEMAS, st.sampled_from(Role))
-def test_the_same_schema_gives_the_same_remarks_each_said_once(schema: Any, role: Role) -> None:
+def test_remarks_are_deterministic_and_unique(schema: Any, role: Role) -> None:
     remarks = audit(schema, role)
     assert audit(schema, role) == remarks
     assert len({(remark.code, remark.path) for remark in remarks}) == len(remarks)
 
 
-def test_branches_that_multiply_are_followed_to_a_bound() -> None:
-    """Sixty levels of two ways each, of which no two meet the same bounds on the way: 2 to the 60th, left to itself."""
+def test_multiplying_branches_are_followed_to_a_limit() -> None:
+    """Sixty levels with two different branches each: 2 to the 60th combinations without a limit."""
     ways: dict[str, Any] = {
         f"d{level}": {
             "anyOf": [{"$ref": f"#/$defs/d{level + 1}", "minLength": level}, {"$ref": f"#/$defs/d{level + 1}"}]

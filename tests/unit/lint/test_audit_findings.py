@@ -1,4 +1,4 @@
-"""The audit of a document: each schema at its place, by who writes under it."""
+"""The audit of a document: each schema at its place, by who writes its values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def codes(compiled: Compiled) -> list[tuple[str, str, Severity]]:
     return [(finding.code, finding.pointer, finding.severity) for finding in compiled.findings]
 
 
-def test_a_finding_of_a_schema_stands_at_its_place_in_the_document_with_its_line() -> None:
+def test_a_finding_has_its_place_and_line_in_the_document() -> None:
     text = document(turn("{type: string, maxlenght: 3}"))
     found = {(finding.code, finding.pointer): finding for finding in check_document(text, Kit({}, {})).findings}
     assert set(found) == {
@@ -40,7 +40,7 @@ def test_a_finding_of_a_schema_stands_at_its_place_in_the_document_with_its_line
     assert {finding.line for finding in found.values()} == {5}
 
 
-def test_what_no_engine_enforces_keeps_the_document_out_unless_nothing_is_decoded() -> None:
+def test_not_enforced_is_an_error_only_under_a_decoder() -> None:
     where = "/states/one/output/properties/x/uniqueItems"
     assert checked(turn(UNIQUE)).machine is None
     assert codes(checked(turn(UNIQUE))) == [("not_enforced", where, Severity.ERROR)]
@@ -50,14 +50,14 @@ def test_what_no_engine_enforces_keeps_the_document_out_unless_nothing_is_decode
     assert checked(turn(UNIQUE, "decoding: strict, "), "decoding: prompt").machine is None
 
 
-def test_what_was_registered_once_runs_on_whatever_the_audit_has_learned() -> None:
+def test_registered_workflows_are_not_audited_again() -> None:
     workflow = loaded(document(turn(UNIQUE))).document
     compiled = compile_workflow(workflow, Kit({}, {}), audit=None)
     assert compiled.machine is not None
     assert compiled.findings == ()
 
 
-def test_input_and_signals_are_read_for_misspelt_keywords_and_not_for_bounds() -> None:
+def test_input_and_signals_need_no_bounds() -> None:
     signal = "{type: object, properties: {action: {enum: [go]}, by: {type: string, maxLenght: 9}}}"
     states = f"one: {{wait: {{signal: s, schema: {signal}}}, next: {{go: done}}}}{DONE}"
     compiled = checked(states, "input: {type: object, properties: {q: {type: string, pattern: x}}}")
@@ -66,7 +66,7 @@ def test_input_and_signals_are_read_for_misspelt_keywords_and_not_for_bounds() -
     ]
 
 
-def test_a_tool_s_arguments_are_written_by_the_model_that_chooses_it_and_mended_in_its_signature() -> None:
+def test_arguments_of_a_chosen_tool_are_audited_where_it_is_named() -> None:
     parameters: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
     kit = Kit({"look": Tool("look", Effect.READ, parameters | {"additionalProperties": False}, dict)}, {})
     run = "call: {tool: {from: act}, next: {ok: done}}"
@@ -79,7 +79,7 @@ def test_a_tool_s_arguments_are_written_by_the_model_that_chooses_it_and_mended_
     assert compile_workflow(loaded(called).document, kit).findings == ()
 
 
-def test_hints_and_an_engine_s_word_are_for_who_asks() -> None:
+def test_hints_and_findings_on_an_engine_are_optional() -> None:
     states = turn("{type: integer, minimum: 0, maximum: 9, multipleOf: 3}").replace(
         "additional", "required: [x], additional"
     )

@@ -1,4 +1,4 @@
-"""The tables of what grammar backends do: whole, read by version, and each of their forms recognised in a schema."""
+"""The table of what grammar backends enforce: complete, by version, and each form recognised in a schema."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def said(schema: Any, backend: Backend, version: str | None = None) -> set[tuple
     return {(r.code, pointer(r.path), r.severity) for r in remarks if r.code.startswith(("engine", "not_enforced"))}
 
 
-def test_every_form_has_its_case_and_no_other_has() -> None:
+def test_every_form_has_a_case() -> None:
     assert set(CASES) == set(FORMS)
 
 
 @pytest.mark.parametrize("form", CASES)
-def test_a_form_is_recognised_where_it_stands(form: str) -> None:
+def test_a_form_is_recognised(form: str) -> None:
     found = forms(CASES[form].schema)
     assert ("format idn-email" if form == "format" else form) in found
     assert {one for one in found if one not in FORMS and not one.startswith("format ")} == set()
 
 
 @pytest.mark.parametrize("form", CASES)
-def test_the_case_of_a_form_is_right_about_what_fits(form: str) -> None:
+def test_the_cases_of_forms_agree_with_the_validator(form: str) -> None:
     case = CASES[form]
     schema = compile_schema(case.schema)
     assert isinstance(schema, Schema), schema
@@ -61,12 +61,12 @@ def test_the_case_of_a_form_is_right_about_what_fits(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in ("type", "const", "additionalProperties")])
-def test_whatever_an_engine_does_not_enforce_has_a_remedy_of_its_own(form: str) -> None:
+def test_every_form_that_is_not_enforced_has_a_remedy(form: str) -> None:
     if any(engine(backend).verdict(form) is not Verdict.ENFORCED for backend in Backend):
         assert remedy_for(form) != "check it by a rule" or form in ("minLength", "maxLength"), form
 
 
-def test_what_no_engine_enforces_is_read_off_the_tables() -> None:
+def test_forms_that_no_engine_enforces() -> None:
     nowhere = {form for form in FORMS if enforced_nowhere(form) and "without a type" not in form}
     assert nowhere == {
         "pattern with a look-around",
@@ -96,12 +96,12 @@ def test_what_no_engine_enforces_is_read_off_the_tables() -> None:
         ("1.2.3", Verdict.ENFORCED),
     ],
 )
-def test_a_verdict_is_that_of_the_engine_s_version(version: str, verdict: Verdict) -> None:
+def test_a_verdict_depends_on_the_version(version: str, verdict: Verdict) -> None:
     assert engine(Backend.XGRAMMAR, version).verdict("patternProperties") is verdict
 
 
 @pytest.mark.parametrize("version", ["0.27.0", "0.9", "0.0"])
-def test_of_an_older_engine_nothing_is_known(version: str) -> None:
+def test_older_engines_are_unknown(version: str) -> None:
     assert isinstance(found := engine_of(Backend.GUIDANCE, version), UnknownVersion)
     assert (version in found.reason, "0.27.1" in found.known) == (True, True)
 
@@ -111,25 +111,25 @@ def test_of_an_older_engine_nothing_is_known(version: str) -> None:
     [(Backend.XGRAMMAR, word) for word in ("", "latest", "0", "b123", "0.32.0.1.2", "٣.٢", "9" * 9999)]
     + [(Backend.LLAMACPP, word) for word in ("", "0.32.0", "b", "bb1", "9" * 9999)],
 )
-def test_what_is_no_version_is_told_how_to_write_one(backend: Backend, version: str) -> None:
+def test_a_malformed_version_has_a_remedy(backend: Backend, version: str) -> None:
     found = engine_of(backend, version)
     assert isinstance(found, UnknownVersion)
     assert found.known.startswith("write it as")
 
 
-def test_a_build_of_llama_cpp_is_written_in_three_ways() -> None:
+def test_a_build_of_llama_cpp_has_three_notations() -> None:
     assert {engine(Backend.LLAMACPP, word) for word in ("b11549", "11549", "2026.10.11549")} == {
         engine(Backend.LLAMACPP)
     }
     assert not engine(Backend.LLAMACPP, "b11550").measured
 
 
-def test_newer_versions_are_known_to_be_unknown() -> None:
+def test_newer_versions_count_as_not_measured() -> None:
     measured = {word: engine(Backend.XGRAMMAR, word).measured for word in ("0.27.1", "0.31.4", "0.33.7", "0.34", "1.0")}
     assert measured == {"0.27.1": True, "0.31.4": True, "0.33.7": True, "0.34": False, "1.0": False}
 
 
-def test_an_engine_objects_as_it_is_known_to() -> None:
+def test_findings_on_one_engine() -> None:
     price: Any = {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 5}
     assert said(price, Backend.XGRAMMAR) == {("engine_refuses", "/multipleOf", Severity.ERROR)}
     assert said(price, Backend.GUIDANCE) == set()
@@ -140,17 +140,17 @@ def test_an_engine_objects_as_it_is_known_to() -> None:
     assert said({"type": "array", "maxItems": 3}, Backend.XGRAMMAR) == {("engine_narrows", "/type", Severity.WARNING)}
 
 
-def test_a_type_that_stands_around_is_none_to_xgrammar() -> None:
+def test_xgrammar_ignores_a_type_in_the_schema_around() -> None:
     schema = {"type": "string", "allOf": [{"maxLength": 9}]}
     assert ("engine_ignores", "/allOf/0/maxLength", Severity.WARNING) in said(schema, Backend.XGRAMMAR)
     assert said(schema, Backend.GUIDANCE) == set()
 
 
-def test_what_is_said_of_every_engine_is_not_said_again_of_one() -> None:
+def test_a_finding_on_every_engine_is_not_repeated_for_one() -> None:
     schema = {"type": "array", "items": {"enum": [1]}, "maxItems": 3, "uniqueItems": True}
     assert said(schema, Backend.XGRAMMAR) == {("not_enforced", "/uniqueItems", Severity.ERROR)}
 
 
-def test_a_turn_that_is_not_decoded_has_no_engine_to_object() -> None:
+def test_a_turn_without_a_decoder_has_no_findings_on_an_engine() -> None:
     schema: Any = {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 5}
     assert audit(schema, Role.PROMPTED, engine(Backend.XGRAMMAR)) == ()

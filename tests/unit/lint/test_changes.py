@@ -43,13 +43,13 @@ def test_a_path_has_dots_or_is_a_json_pointer(path: str, steps: list[str]) -> No
     assert steps_of(path) == steps
 
 
-def test_values_are_set_in_maps_and_lists_and_missing_maps_are_made() -> None:
+def test_values_are_set_in_maps_and_lists() -> None:
     found = changed({"states.ask_one.rules.0.check": "output.n < 5", "sampling.seed": 3, "limits.max_turns": 2})
     assert found["states"]["ask_one"]["rules"][0]["check"] == "output.n < 5"
     assert (found["sampling"], found["limits"]) == ({"seed": 3}, {"max_turns": 2})
 
 
-def test_null_takes_a_field_or_an_item_out_and_the_place_behind_the_last_appends() -> None:
+def test_null_removes_and_the_index_after_the_last_appends() -> None:
     found = changed({"states.ask_one.rules.0": None})
     assert [rule["id"] for rule in found["states"]["ask_one"]["rules"]] == ["large"]
     third = {"id": "even", "check": "output.n % 2 == 0", "reason": "must be even"}
@@ -71,20 +71,20 @@ def test_null_takes_a_field_or_an_item_out_and_the_place_behind_the_last_appends
         ("", "names no place"),
     ],
 )
-def test_a_path_that_leads_nowhere_says_what_is_there(path: str, words: str) -> None:
+def test_a_bad_path_has_a_reason(path: str, words: str) -> None:
     compiled = recompiled(DEFINITION, {path: "x"}, KIT)
     assert compiled.machine is None
     assert words in str(compiled.errors[0])
 
 
-def test_a_changed_document_is_checked_whole() -> None:
+def test_a_changed_document_is_checked() -> None:
     compiled = recompiled(DEFINITION, {"states.ask_one.next": "nowhere", "sampling.heat": 1}, KIT)
     assert compiled.machine is None
     assert "heat" in str(compiled.errors[0])
 
 
 @given(st.dictionaries(st.text(max_size=30), st.none() | st.integers() | st.text(max_size=5), max_size=4))
-def test_whatever_is_set_the_definition_itself_stays_as_it_is(changes: dict[str, Any]) -> None:
+def test_the_definition_itself_is_never_changed(changes: dict[str, Any]) -> None:
     before = copy.deepcopy(DEFINITION)
     recompiled(DEFINITION, changes, KIT)
     assert before == DEFINITION

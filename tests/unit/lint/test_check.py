@@ -1,4 +1,4 @@
-"""One look shows everything: misshapen parts do not hide what is wrong with the others."""
+"""All errors at once: parts with the wrong shape do not hide the errors of others."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_every_kind_of_error_is_found_at_once() -> None:
     assert [finding.line for finding in checked.findings] == sorted(finding.line or 0 for finding in checked.findings)
 
 
-def test_what_a_misshapen_state_would_have_given_is_not_missed() -> None:
+def test_a_state_with_the_wrong_shape_causes_no_further_errors() -> None:
     text = BROKEN.replace('"{{ inptu.text }}"', '"{{ turns.misshapen.x }}"')
     found = {(finding.code, finding.pointer) for finding in check_document(text, KIT).findings}
     assert ("unknown_name", "/states/ask/ask") not in found
 
 
-def test_a_document_that_is_no_map_is_said_once() -> None:
+def test_a_document_that_is_not_a_map_has_one_finding() -> None:
     assert [finding.code for finding in check_document("[1]", KIT).findings] == ["not_a_map"]

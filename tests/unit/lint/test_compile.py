@@ -26,8 +26,20 @@ def codes(states: str, head: str = "", kit: Kit = KIT) -> list[tuple[str, str]]:
     return codes_of(document(states, head), kit)
 
 
-def warnings(states: str) -> list[tuple[str, str]]:
-    return [(f.code, f.pointer) for f in findings_of(document(states)) if f.severity is Severity.WARNING]
+@pytest.mark.parametrize(
+    ("turn", "code", "where"),
+    [
+        (f"output: {words('go', 'stop')}, next: {{go: done}}", "word_without_edge", "/next"),
+        *(
+            (f"output: {FREE}, next: done, on_failure: {{{word}: done}}", "impossible_word", f"/on_failure/{word}")
+            for word in ("tool_failed", "permission_denied", "rejected")
+        ),
+    ],
+)
+def test_edges_that_are_only_suspicious_are_warnings(turn: str, code: str, where: str) -> None:
+    found = findings_of(document(f"one: {{ask: Hi, {turn}}}\ndone: {{end: succeeded}}"))
+    assert (code, f"/states/one{where}", Severity.WARNING) in [(one.code, one.pointer, one.severity) for one in found]
+    assert all(one.severity is Severity.WARNING for one in found)
 
 
 # A turn's edges ------------------------------------------------------------------------------------------------------
@@ -48,7 +60,7 @@ def warnings(states: str) -> list[tuple[str, str]]:
         (f"{{$ref: '#/$defs/A', $defs: {{A: {words('go')}}}}}", "next: {go: done}"),
     ],
 )
-def test_a_turn_goes_by_the_words_that_its_output_can_say(output: str, rest: str) -> None:
+def test_edges_of_a_turn_match_its_actions(output: str, rest: str) -> None:
     assert codes(f"one: {{ask: Hi, output: {output}, {rest}}}\ndone: {{end: succeeded}}") == []
 
 
@@ -62,6 +74,12 @@ def test_a_turn_goes_by_the_words_that_its_output_can_say(output: str, rest: str
         (words("go"), "next: {always: done, go: done}", "unconditional", "/next"),
         (words("go"), "next: {go: done, 'to/p': done}", "impossible_word", "/next/to~1p"),
         (words("go", required=False), "next: {go: done}", "optional_action", "/output"),
+        (
+            "{type: object, properties: {n: {type: integer, minimum: 5, maximum: 2}}}",
+            "next: done",
+            "no_value",
+            "/output/properties/n/minimum",
+        ),
         (f"{{anyOf: [{words('go')}, {FREE}]}}", "next: {go: done}", "optional_action", "/output"),
         (words("go", "null"), "next: {go: done}", "optional_action", "/output"),
         (words("go"), "next: {go: done}, max_visits: 2", "no_edge", "/next"),
@@ -76,26 +94,10 @@ def test_a_turn_goes_by_the_words_that_its_output_can_say(output: str, rest: str
         (words("go"), "next: {go: done, exhausted: nowhere}, max_visits: 1", "unknown_state", "/next/exhausted"),
     ],
 )
-def test_an_edge_that_cannot_be_meant_is_refused_where_it_stands(output: str, rest: str, code: str, where: str) -> None:
+def test_an_impossible_edge_is_an_error_at_its_place(output: str, rest: str, code: str, where: str) -> None:
     found = codes(f"one: {{ask: Hi, output: {output}, {rest}}}\ndone: {{end: succeeded}}")
     assert (code, f"/states/one{where}") in found
     assert len(found) == 1
-
-
-def test_a_word_without_an_edge_is_a_warning_since_it_is_denied_at_run_time() -> None:
-    states = f"one: {{ask: Hi, output: {words('go', 'stop')}, next: {{go: done}}}}\ndone: {{end: succeeded}}"
-    assert codes(states) == []
-    assert warnings(states) == [("word_without_edge", "/states/one/next")]
-
-
-@pytest.mark.parametrize("failure", ["tool_failed", "permission_denied", "rejected"])
-def test_a_failure_that_no_turn_has_is_a_warning(failure: str) -> None:
-    states = f"one: {{ask: Hi, output: {FREE}, next: done, on_failure: {{{failure}: done}}}}\ndone: {{end: succeeded}}"
-    assert ("impossible_word", f"/states/one/on_failure/{failure}") in warnings(states)
-
-
-def test_a_turn_needs_an_output_or_tools() -> None:
-    assert codes("one: {ask: Hi, next: done}\ndone: {end: succeeded}") == [("no_output", "/states/one")]
 
 
 # A tool's and a wait's edges -----------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ def test_a_turn_needs_an_output_or_tools() -> None:
         ("next: {ok: nowhere}", "unknown_state", "/next/ok"),
     ],
 )
-def test_a_tool_goes_by_ok_and_error(rest: str, code: str, where: str) -> None:
+def test_a_tool_ends_with_ok_or_error(rest: str, code: str, where: str) -> None:
     assert codes(f"one: {{tool: look, {rest}}}\ndone: {{end: succeeded}}") == [(code, f"/states/one{where}")]
 
 
@@ -129,13 +131,13 @@ def test_a_tool_goes_by_ok_and_error(rest: str, code: str, where: str) -> None:
         (f"schema: {FREE}", "{go: done}", "impossible_word", "/next/go"),
     ],
 )
-def test_a_wait_goes_by_its_signals_action_and_timeout(wait: str, next_: str, code: str, where: str) -> None:
+def test_a_wait_ends_with_an_action_or_timeout(wait: str, next_: str, code: str, where: str) -> None:
     text = f"one: {{wait: {{signal: s, {wait}}}, next: {next_}}}\ndone: {{end: succeeded}}"
     assert codes(text) == [(code, f"/states/one{where}")]
 
 
 @pytest.mark.parametrize("start", ["{tool: look, next: {ok: done}}", "{wait: {signal: s}, next: {go: done}}"])
-def test_any_kind_may_be_the_start(start: str) -> None:
+def test_any_kind_of_state_may_be_the_start(start: str) -> None:
     assert codes(f"one: {start}\ndone: {{end: succeeded}}") == []
     assert codes("done: {end: succeeded}") == []
 
@@ -151,19 +153,16 @@ far: {{tool: look, next: {{ok: done}}}}
 done: {{end: succeeded}}
 """
     assert codes(states) == [("unreachable_state", "/states/far"), ("no_end", "/states/two")]
+    assert codes("one: {end: succeeded}", "start: nowhere") == [("unknown_state", "/start")]
 
 
-def test_on_failure_and_exhausted_are_ways_as_well() -> None:
+def test_on_failure_and_exhausted_are_edges_as_well() -> None:
     states = f"""
 one: {{ask: Hi, output: {FREE}, next: {{always: one, exhausted: two}}, max_visits: 3, on_failure: {{loop: three}}}}
 two: {{end: succeeded}}
 three: {{end: failed}}
 """
     assert codes(states) == []
-
-
-def test_the_start_is_a_state() -> None:
-    assert codes("one: {end: succeeded}", "start: nowhere") == [("unknown_state", "/start")]
 
 
 # Names, templates, expressions, rules, tools -------------------------------------------------------------------------
@@ -187,7 +186,7 @@ def test_the_start_is_a_state() -> None:
         ("ask: Hi, tools: [loop]", "unknown_tool", "/tools/0"),
     ],
 )
-def test_a_name_that_can_never_be_there_is_refused_where_it_stands(field: str, code: str, where: str) -> None:
+def test_an_unknown_name_is_an_error_at_its_place(field: str, code: str, where: str) -> None:
     states = f"one: {{{field}, output: {FREE}, next: done}}\ndone: {{end: succeeded}}"
     assert codes(states) == [(code, f"/states/one{where}")]
 
@@ -201,7 +200,7 @@ def test_a_name_that_can_never_be_there_is_refused_where_it_stands(field: str, c
         "{% for turn in visits.one %}{{ turn.total }}{% endfor %}",
     ],
 )
-def test_every_name_of_the_contract_may_be_read(ask: str) -> None:
+def test_every_name_of_the_contract_is_known(ask: str) -> None:
     states = f"""
 one: {{ask: "{ask}", output: {FREE}, next: act}}
 act: {{tool: look, arguments: {{q: "turns.one.total"}}, next: {{ok: pause}}}}
@@ -223,11 +222,11 @@ done: {{end: succeeded, result: {{a: "signals.pause", b: "visits.one.size()"}}}}
         ),
     ],
 )
-def test_a_bad_expression_is_found_wherever_one_may_stand(states: str, where: str) -> None:
+def test_a_bad_expression_is_found_in_any_field(states: str, where: str) -> None:
     assert codes(f"{states}\ndone: {{end: succeeded}}") == [("bad_expression", where)]
 
 
-def test_the_system_prompt_knows_the_input_alone() -> None:
+def test_the_system_prompt_may_read_only_the_input() -> None:
     assert codes("done: {end: succeeded}", "system: 'For {{ input.team }}.'") == []
     assert codes("done: {end: succeeded}", "system: '{{ turns.x }}'") == [("unknown_name", "/system")]
 
@@ -268,12 +267,12 @@ def test_the_system_prompt_knows_the_input_alone() -> None:
         ),
     ],
 )
-def test_a_bad_schema_is_refused_at_the_very_keyword(states: str, head: str, code: str, where: str) -> None:
+def test_a_bad_schema_is_an_error_at_its_keyword(states: str, head: str, code: str, where: str) -> None:
     found = codes(states if states.startswith("done") else f"{states}\ndone: {{end: succeeded}}", head)
     assert (code, where) in found
 
 
-def test_a_misspelt_tool_is_told_the_right_one_and_an_unknown_one_how_to_register() -> None:
+def test_an_unknown_tool_has_a_remedy() -> None:
     near, far = (
         findings_of(document(f"one: {{tool: {name}, next: {{ok: done}}}}\ndone: {{end: succeeded}}"))[0]
         for name in ("looc", "zzz")
@@ -291,7 +290,7 @@ done: {{end: succeeded}}
 """
 
 
-def test_a_turn_that_chooses_a_tool_has_its_words_and_arguments() -> None:
+def test_a_choice_has_the_tools_names_and_arguments() -> None:
     machine = machine_of(document(CHOICE))
     act, call = machine.states["act"], machine.states["call"]
     assert isinstance(act, AskState)
@@ -320,11 +319,11 @@ def test_a_turn_that_chooses_a_tool_has_its_words_and_arguments() -> None:
         (", save: call", ", save: call, other: call", "impossible_word", "/states/act/next/other"),
     ],
 )
-def test_a_choice_that_cannot_be_meant_is_refused(old: str, new: str, code: str, where: str) -> None:
+def test_an_impossible_choice_is_an_error(old: str, new: str, code: str, where: str) -> None:
     assert (code, where) in codes(CHOICE.replace(old, new))
 
 
-def test_a_tools_own_schema_is_checked_where_the_turn_names_it() -> None:
+def test_a_tools_schema_is_checked_where_a_turn_names_it() -> None:
     kit = Kit({"look": tool("look", parameters={"type": "objekt"}), "save": tool("save")})
     assert codes(CHOICE, kit=kit)[0] == ("bad_schema", "/states/act/tools")
 
@@ -341,7 +340,7 @@ done: {{end: succeeded}}
 """
 
 
-def test_a_tool_that_cannot_be_undone_stands_behind_a_wait() -> None:
+def test_a_wait_freezes_the_irreversible_tool_behind_it() -> None:
     wait = machine_of(document(PAYMENT)).states["confirm"]
     assert isinstance(wait, WaitState)
     assert wait.freezes == ("pay",)
@@ -362,16 +361,13 @@ def test_a_tool_that_cannot_be_undone_stands_behind_a_wait() -> None:
         ),
     ],
 )
-def test_every_edge_into_it_leaves_a_wait_and_not_by_timeout(old: str, new: str, where: str) -> None:
+def test_only_a_waits_own_action_leads_to_an_irreversible_tool(old: str, new: str, where: str) -> None:
     text = PAYMENT.replace(old, new).replace(", next_: {}", "")
     assert ("unconfirmed", where) in codes(text)
-
-
-def test_a_job_does_not_start_with_it() -> None:
     assert ("unconfirmed", "/start") in codes(PAYMENT, "start: pay")
 
 
-def test_a_loop_through_a_chosen_tool_that_cannot_be_undone_is_refused() -> None:
+def test_one_irreversible_tool_in_a_choice_is_enough() -> None:
     """The state runs whichever tool the turn chose, so that one irreversible tool among them is enough."""
     found = codes(CHOICE.replace("[look, save]", "[look, save, pay]").replace("save: call", "save: call, pay: call"))
     assert found == [
@@ -381,7 +377,7 @@ def test_a_loop_through_a_chosen_tool_that_cannot_be_undone_is_refused() -> None
     ]
 
 
-def test_a_chosen_tool_that_cannot_be_undone_may_stand_behind_a_wait() -> None:
+def test_a_chosen_irreversible_tool_may_follow_a_wait() -> None:
     states = f"""
 act: {{ask: Hi, output: {words("stop")}, tools: [look, pay], next: {{look: call, pay: confirm, stop: done}}}}
 call: {{tool: look, next: {{ok: act}}}}
@@ -402,12 +398,14 @@ one:
   next: {go: two, timeout: two, never: two}
 two: {tool: nobody, arguments: {q: "turns.two"}, next: {done: done}}
 three: {wait: {signal: s, schema: {type: objekt}, timeout_s: 5}, next: {go: pay}}
+four: {ask: Hi, next: done}
 pay: {tool: pay, effect: read, next: {ok: pay}}
 done: {end: succeeded, result: "signals.one"}
 """
 
 
-def test_a_document_with_many_errors_reports_them_all() -> None:
+def test_all_errors_of_a_document_are_reported() -> None:
+    assert compile_workflow(loaded(document(TEN)).document, KIT).machine is None
     assert sorted(codes(TEN)) == sorted(
         [
             ("bad_template", "/states/one/ask"),
@@ -426,6 +424,8 @@ def test_a_document_with_many_errors_reports_them_all() -> None:
             ("effect_differs", "/states/pay/effect"),
             ("unconfirmed", "/states/pay/next/ok"),
             ("unknown_name", "/states/done/result"),
+            ("no_output", "/states/four"),
+            ("unreachable_state", "/states/four"),
             ("unreachable_state", "/states/three"),
             ("unreachable_state", "/states/pay"),
             ("no_end", "/states/three"),
@@ -434,11 +434,7 @@ def test_a_document_with_many_errors_reports_them_all() -> None:
     )
 
 
-def test_there_is_no_machine_where_there_is_an_error() -> None:
-    assert compile_workflow(loaded(document(TEN)).document, KIT).machine is None
-
-
-def test_a_states_choice_of_engine_goes_before_the_workflows() -> None:
+def test_a_states_engine_settings_win_over_the_workflows() -> None:
     head = """
 model: big
 decoding: prompt
@@ -462,7 +458,7 @@ done: {{end: succeeded}}
     assert (two.attempts, two.transport) == (5, None)
 
 
-def test_the_defaults_are_the_contracts() -> None:
+def test_defaults() -> None:
     machine = machine_of(document(f"one: {{ask: Hi, output: {FREE}, next: done}}\ndone: {{end: succeeded}}"))
     one = machine.ask("one")
     assert (one.attempts, one.transport, one.max_completion_tokens, one.history) == (3, None, 512, "all")
@@ -470,10 +466,13 @@ def test_the_defaults_are_the_contracts() -> None:
     assert (machine.max_turns, machine.token_budget, machine.deadline_s) == (50, None, None)
     assert machine.loop is not None
     assert (machine.loop.repeats, machine.loop.stale) == (2, 5)
+    turn: Any = machine.document.states["one"]
+    assert one.schema.schema is turn.output  # the one schema of prompt, decoder and validator
+    assert machine.hash == machine.document.hash()
     assert machine_of(document("done: {end: succeeded}", "limits: {loop: 'off'}")).loop is None
 
 
-def test_the_edges_of_a_compiled_state_are_those_of_the_document() -> None:
+def test_a_compiled_state_has_the_documents_edges() -> None:
     states = f"""
 one: {{ask: Hi, output: {words("go")}, next: {{go: two, exhausted: done}}, max_visits: 2, on_failure: {{loop: done}}}}
 two: {{ask: Hi, output: {FREE}, next: {{always: done, exhausted: one}}, max_visits: 2}}
@@ -485,7 +484,7 @@ done: {{end: succeeded}}
     assert machine.ask("one").on_failure == {Failure.LOOP: "done"}
 
 
-def test_a_job_and_its_machine_belong_together() -> None:
+def test_a_machine_gives_only_its_own_turns() -> None:
     machine = machine_of(document("done: {end: succeeded}"))
     with pytest.raises(TypeError, match="done"):
         machine.ask("done")
@@ -493,24 +492,9 @@ def test_a_job_and_its_machine_belong_together() -> None:
         machine.ask("nobody")
 
 
-def test_one_schema_object_is_the_turns() -> None:
-    compiled = loaded(document(f"one: {{ask: Hi, output: {FREE}, next: done}}\ndone: {{end: succeeded}}"))
-    machine = compile_workflow(compiled.document, KIT).machine
-    assert machine is not None
-    turn: Any = compiled.document.states["one"]
-    assert machine.ask("one").schema.schema is turn.output
-    assert machine.hash == compiled.document.hash()
-
-
-def test_a_tool_that_is_called_by_name_and_takes_nothing_gets_an_empty_map() -> None:
+def test_a_tool_without_arguments_gets_an_empty_map() -> None:
     machine = machine_of(document("one: {tool: look, next: {ok: done}}\ndone: {end: succeeded}"))
     state = machine.states["one"]
     assert isinstance(state, ToolState)
     assert (state.arguments, state.irreversible) == ({}, False)
     assert KIT.tools["pay"].effect is Effect.IRREVERSIBLE
-
-
-def test_bounds_that_leave_no_value_are_refused_before_an_engine_hangs_on_them() -> None:
-    output = "{type: object, properties: {list: {type: array, items: {type: integer}, minItems: 5, maxItems: 2}}}"
-    states = f"one: {{ask: Hi, output: {output}, next: done}}\ndone: {{end: succeeded}}"
-    assert codes(states) == [("no_value", "/states/one/output/properties/list/minItems")]

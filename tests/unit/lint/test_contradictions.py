@@ -1,4 +1,4 @@
-"""A schema that no value can fit is found before an engine tries to obey it."""
+"""Bounds that exclude every value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("low", "high"), PAIRS + EXCLUSIVE)
-def test_every_pair_of_bounds_is_looked_at_wherever_it_stands(low: str, high: str) -> None:
+def test_every_pair_of_bounds_is_checked_anywhere(low: str, high: str) -> None:
     schema: Json = {"type": "object", "properties": {"a": {"items": {low: 5, high: 2}}}}
     (found,) = contradictions(schema)
     assert (found.pointer, found.source) == (f"/properties/a/items/{low}", low)
@@ -25,9 +25,9 @@ def test_equal_bounds_leave_one_value(low: str, high: str) -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), EXCLUSIVE)
-def test_equal_bounds_leave_none_where_one_is_exclusive(low: str, high: str) -> None:
+def test_equal_bounds_leave_none_if_one_is_exclusive(low: str, high: str) -> None:
     assert len(list(contradictions({low: 2, high: 2}))) == 1
 
 
-def test_data_inside_a_schema_is_no_schema() -> None:
+def test_data_inside_a_schema_is_not_a_schema() -> None:
     assert list(contradictions({"const": {"minItems": 5, "maxItems": 2}})) == []

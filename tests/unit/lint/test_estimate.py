@@ -24,7 +24,7 @@ def found(one: Any, tokens: int) -> list[Finding]:
     return list(budget_findings(one.document, estimates))
 
 
-def test_the_answers_are_texts_that_fit_as_a_model_writes_them() -> None:
+def test_answers_are_valid_json_on_one_line() -> None:
     [answers] = answers_of(machine())
     assert answers.usual is not None
     assert answers.largest is not None
@@ -32,7 +32,7 @@ def test_the_answers_are_texts_that_fit_as_a_model_writes_them() -> None:
     assert [len(json.loads(text)["text"]) for text in answers.texts] == [20, 40]
 
 
-def test_a_tools_choice_is_among_the_answers() -> None:
+def test_answers_may_choose_a_tool() -> None:
     [answers] = answers_of(
         machine_of(
             document("""
@@ -46,13 +46,13 @@ done: {end: succeeded}""")
     assert ("/arguments/q", "it has no `maxLength`") in answers.endless
 
 
-def test_the_end_of_the_answer_counts_and_twice_the_largest_is_suggested() -> None:
+def test_twice_the_largest_is_suggested_with_its_end_token() -> None:
     [answers] = answers_of(machine())
     one = estimate(answers, {str(answers.usual): 9, str(answers.largest): 15})
     assert (one.usual, one.largest, one.suggested) == (9 + END, 15 + END, 2 * (15 + END))
 
 
-def test_a_budget_of_exactly_the_largest_is_enough_and_one_less_is_not() -> None:
+def test_a_budget_below_the_largest_is_a_warning() -> None:
     one = machine(", max_completion_tokens: 16")
     assert found(one, 16) == []
     [short] = found(one, 17)
@@ -61,7 +61,7 @@ def test_a_budget_of_exactly_the_largest_is_enough_and_one_less_is_not() -> None
     assert "max_completion_tokens: 34" in short.remedy
 
 
-def test_the_finding_stands_where_the_budget_does() -> None:
+def test_the_finding_points_to_the_budget() -> None:
     own = machine(", max_completion_tokens: 16")
     shared = machine(head="max_completion_tokens: 16")
     default = machine()
@@ -69,7 +69,7 @@ def test_the_finding_stands_where_the_budget_does() -> None:
     assert places == ["/states/note/max_completion_tokens", "/max_completion_tokens", "/states/note"]
 
 
-def test_a_schema_without_end_has_no_estimate_and_a_hint() -> None:
+def test_a_schema_without_a_limit_is_a_hint() -> None:
     one = machine(output=FREE)
     [answers] = answers_of(one)
     assert answers.largest is None

@@ -1,4 +1,4 @@
-"""Names that templates and expressions read, held against the schemas and the edges of the document."""
+"""Names that templates and expressions read, checked against the schemas and edges of the document."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def of_rule(check: str, head: str = CLOSED, question: str = "Hi") -> list[Findin
         ("output.xyz == 1", "has(output.note)", "its members are action, total, note, rows"),
     ],
 )
-def test_a_member_that_the_schema_rules_out_is_an_error(wrong: str, right: str, remedy: str) -> None:
+def test_an_impossible_member_is_an_error(wrong: str, right: str, remedy: str) -> None:
     [finding] = of_rule(wrong)
     assert (finding.code, finding.severity) == ("unknown_name", Severity.ERROR)
     assert finding.pointer == "/states/bill/rules/0/check"
@@ -54,14 +54,14 @@ def test_a_member_that_the_schema_rules_out_is_an_error(wrong: str, right: str, 
     assert of_rule(right) == []
 
 
-def test_a_template_is_checked_in_the_same_way() -> None:
+def test_a_template_is_checked_too() -> None:
     [finding] = of_rule("true", question="For {{ input.tem }}")
     assert (finding.code, finding.pointer) == ("unknown_name", "/states/bill/ask")
     assert finding.remedy == "did you mean `team`?"
     assert of_rule("true", question="For {{ input.team }}") == []
 
 
-def test_an_open_schema_warns_of_a_name_like_one_of_its_own() -> None:
+def test_a_name_like_one_of_an_open_schema_is_a_warning() -> None:
     [finding] = of_rule("input.tema == 'a'", OPEN)
     assert (finding.severity, finding.remedy) == (Severity.WARNING, "did you mean `team`?")
     assert of_rule("input.budget == 1", OPEN) == []
@@ -97,7 +97,7 @@ broken: {end: failed}
     assert [one.pointer for one in found(states.replace("RESULT", "bye"))] == ["/states/done/result/by"]
 
 
-def test_a_name_that_no_path_brings_is_a_warning() -> None:
+def test_a_result_without_a_path_is_a_warning() -> None:
     one, two = (f"{{type: object, properties: {{{name}: {{type: integer}}}}, required: [{name}]}}" for name in "ab")
     [finding] = found(f"""
 first: {{ask: Hi, output: {one}, next: second, rules: [{{id: r, check: "output.a == turns.second.b", reason: so}}]}}
@@ -109,7 +109,7 @@ done: {{end: succeeded}}
     assert "no path leads from `second` here" in finding.message
 
 
-def test_a_failure_a_time_out_and_an_error_leave_nothing_behind() -> None:
+def test_an_error_leaves_no_result() -> None:
     states = """
 run: {tool: look, arguments: {q: "'a'"}, next: {ok: done, error: broken}}
 done: {end: succeeded, result: ROOT.run}
@@ -123,7 +123,7 @@ broken: {end: failed, result: OTHER.run}
     ]
 
 
-def test_one_element_of_a_list_comes_after_another() -> None:
+def test_an_element_may_read_the_one_before() -> None:
     head = "input: {type: object, properties: {items: {type: array, items: {type: string}}}, required: [items]}"
     states = """
 lines: {ask: Hi, each: {over: input.items, at_most: 9}, next: done,
@@ -134,7 +134,7 @@ done: {end: succeeded, result: lists.lines}
     assert found(states, head) == []
 
 
-def test_registered_documents_and_unreadable_states_are_left_alone() -> None:
+def test_registered_documents_and_unreadable_states_are_skipped() -> None:
     bill = f"bill: {{ask: Hi, output: {' '.join(BILL.split())}, next: {{keep: done, change: done}}}}"
     text = document(f"{bill}\ndone: {{end: succeeded, result: turns.bill.totl}}")
     assert "unknown_name" in {one.code for one in compile_workflow(loaded(text).document, KIT).findings}

@@ -1,1 +1,1 @@
-"""The audit of a schema before any model is asked under it. ``audit.check`` is the way in."""
+"""The audit of a schema before a model uses it. Start with ``audit.check``."""

@@ -1,4 +1,4 @@
-"""Of which kinds a value can be by its schema, wherever in the schema that is said."""
+"""The kinds that a value can have, wherever in its schema that is written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from stepladder.schemas.pointer import Path
 
 IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
-"""Schemas under these keywords speak of the very value that their parent speaks of."""
+"""Keywords whose schemas are about the same value as the schema around them."""
 DEEPEST = 200  # references and branches inside each other, of Python's 1,000 frames; people nest three or four
 
 
 def own_kinds(schema: Json) -> Kinds:
-    """What the keyword ``type`` says; empty where it is missing."""
+    """The kinds in ``type``; empty without it."""
     named = schema.get("type") if isinstance(schema, Mapping) else None
     if isinstance(named, str):
         return frozenset({named})
@@ -49,7 +49,7 @@ def kind_of(value: Any) -> str:
 
 
 def values_of(schema: Json) -> list[Any] | None:
-    """The values that ``const`` or ``enum`` list, or None."""
+    """The values in ``const`` or ``enum``, or None."""
     if not isinstance(schema, Mapping):
         return None
     if "const" in schema:
@@ -60,13 +60,13 @@ def values_of(schema: Json) -> list[Any] | None:
 
 @dataclass
 class KindReader:
-    """Reads the kinds of every schema in ``subschemas``; None where any kind can be."""
+    """Reads the kinds of every schema in ``subschemas``; None where any kind is possible."""
 
     subschemas: Subschemas
     _known: dict[Path, Kinds | None] = field(default_factory=dict)
 
     def of(self, path: Path) -> Kinds | None:
-        """By the schema itself, by what it refers to, or by what the schema around it says of the same value."""
+        """From the schema itself, what it refers to, or the schema around it that is about the same value."""
         while True:
             found = self._own(path, 0)
             if found is not None:
@@ -79,7 +79,7 @@ class KindReader:
             path = above
 
     def _parent(self, path: Path) -> Path | None:
-        """The schema around this one that speaks of the same value."""
+        """The path of the schema around this one that is about the same value."""
         for length in (1, 2):
             step, parent = path[-length:], path[:-length]
             if len(step) == length and step[0] in IN_PLACE and parent in self.subschemas.by_path:
@@ -88,7 +88,7 @@ class KindReader:
 
     def _own(self, path: Path, depth: int) -> Kinds | None:
         if path not in self._known:
-            self._known[path] = None  # what a reference finds that comes back to itself
+            self._known[path] = None  # for a reference that comes back to itself
             self._known[path] = self._read(path, depth) if depth < DEEPEST else None
         return self._known[path]
 

@@ -1,4 +1,4 @@
-"""One thing to say about a schema, before it is known where in a document the schema stands."""
+"""A finding on a schema, before its place in a document is known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """Who writes the values: a decoder under this schema, a model that was only told, or people and other programs."""
+    """Who writes the values: a model under a decoder, a model that only has the prompt, or people and programs."""
 
     DECODED = "decoded"
     PROMPTED = "prompted"
@@ -24,7 +24,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """``path`` leads through the schema to what is meant."""
+    """``path`` is that of the keyword or schema that it is about."""
 
     code: str
     path: Path
@@ -34,5 +34,5 @@ class Remark:
 
 
 def quoted(words: Iterable[object]) -> str:
-    """Words of a document, as a sentence shows them."""
+    """Words of a document in a sentence."""
     return ", ".join(f"`{word}`" for word in words)

@@ -1,6 +1,6 @@
-"""Every value that a document of a schema can hold, each with all the schemas that speak of it together.
+"""Every value that a document of a schema can contain, each with all the schemas that apply to it together.
 
-A bound may stand beside the type, behind a reference, in an ``allOf`` or around an ``anyOf``: it holds wherever it is.
+A bound may be beside the type, behind a reference, in an ``allOf`` or around an ``anyOf``: it applies in all of them.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from stepladder.lint.audit.vocabulary import Kinds
 
 HELD = ("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items", "prefixItems")
-"""Keywords under which values inside the value stand; others (``not``, ``contains``) only say what it must be like."""
+"""Keywords of the values inside a value; others (``not``, ``contains``) only constrain the value itself."""
 MOST_STEPS = 100_000
-"""Schemas looked at in one audit, some 0.2 s. References into branches into references can multiply without end; what
-lies behind the bound is not looked at."""
+"""Schemas visited in one audit, some 0.2 s. References into branches into references can multiply without
+end; the rest is not visited."""
 
 Part = tuple[Path, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value: ``parts`` are the schemas that hold for it at once. ``inside`` are the names on the way to it."""
+    """One value: ``parts`` are the schemas that apply to it at once."""
 
     parts: tuple[Part, ...]
 
     @property
     def path(self) -> Path:
-        """Of the schema that says what kind of value this is, or of the last one there is."""
+        """The path of the last schema with a ``type``, or else of the last one."""
         typed = [path for path, schema in self.parts if "type" in schema]
         return typed[-1] if typed else self.parts[-1][0]
 
     @property
     def kinds(self) -> Kinds:
-        """Empty where nothing says it."""
+        """Empty if no schema has a ``type``."""
         said = [kinds for _, schema in self.parts if (kinds := own_kinds(schema))]
         return frozenset.intersection(*said) if said else frozenset()
 
@@ -52,12 +52,12 @@ class Value:
         return any(keyword in schema for _, schema in self.parts for keyword in keywords)
 
     def all(self, keyword: str) -> list[Any]:
-        """What the schemas say by this keyword."""
+        """The values of this keyword."""
         return [schema[keyword] for _, schema in self.parts if keyword in schema]
 
 
 def values(subschemas: Subschemas) -> Iterator[Value]:
-    """Each value once for each way that a branch and what stands around it can go together."""
+    """Each value once for each combination of its branches with the schemas around them."""
     waiting: list[tuple[Path, tuple[Part, ...]]] = [((), ())]
     seen: set[tuple[Path, tuple[Path, ...]]] = set()
     steps = 0
@@ -84,7 +84,7 @@ def values(subschemas: Subschemas) -> Iterator[Value]:
 
 
 def _together(subschemas: Subschemas, path: Path, most: int) -> tuple[Part, ...]:
-    """The schema there with all that it refers to and all of its ``allOf``."""
+    """The schema at ``path`` with everything that it refers to and its ``allOf``."""
     found: dict[Path, Mapping[str, Any]] = {}
     waiting = [path]
     while waiting and len(found) < most:

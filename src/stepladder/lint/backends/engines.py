@@ -1,4 +1,4 @@
-"""A grammar backend at one version of its engine, and its word on a form of a keyword."""
+"""A grammar backend at one version of its engine, and its verdict on a form of a keyword."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Engine:
 
     @property
     def measured(self) -> bool:
-        """Whether the table was made with this version or ones around it; newer ones are taken to be like the last."""
+        """Whether the table covers this version; newer ones are taken to be like the newest that it covers."""
         newest = NEWEST[self.backend]
         return self.version == newest if self.backend is Backend.LLAMACPP else self.version[: len(newest)] <= newest
 
@@ -44,17 +44,17 @@ class UnknownVersion:
 
 
 def engine_of(backend: Backend, version: str | None = None) -> Engine | UnknownVersion:
-    """Without a version, the newest known. One that cannot be read, or is older than all that are known, is refused."""
+    """Without a version, the newest known. A malformed version, or one older than the table, is refused."""
     if version is None:
         return Engine(backend, NEWEST[backend])
     if backend is Backend.LLAMACPP:
         build = _LLAMACPP.fullmatch(version)
         if build is None:
-            return UnknownVersion(f"{version!r} is no build of llama.cpp", "write it as b11549, or 2026.10.11549")
+            return UnknownVersion(f"{version!r} is not a build of llama.cpp", "write it as b11549, or 2026.10.11549")
         return Engine(backend, (int(build[1]),))
     found = _VLLM.fullmatch(version)
     if found is None:
-        return UnknownVersion(f"{version!r} is no version of vLLM", "write it as 0.32.0")
+        return UnknownVersion(f"{version!r} is not a version of vLLM", "write it as 0.32.0")
     oldest = OLDEST[backend]
     read = tuple(int(number) for number in found.groups(default="0"))
     if read < oldest:
