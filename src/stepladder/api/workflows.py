@@ -13,7 +13,7 @@ from stepladder.api.dependencies import Publisher, Reader, Services, ServicesDep
 from stepladder.api.problems import Mistake, ProblemError, finding_more, invalid, not_found
 from stepladder.api.specification import answered, problems
 from stepladder.lint.check import check_document
-from stepladder.lint.confirm import nobody_else
+from stepladder.lint.graph import nobody_else
 from stepladder.models import versions
 from stepladder.models.records import Publication, Receipt
 from stepladder.runner.machines import output_schemas

@@ -12,8 +12,7 @@ import typer
 from stepladder.cli import budgets
 from stepladder.cli.options import App, AsJson
 from stepladder.cli.output import WIDTH, Exit, console, escape, hint, plural, print_json, printable
-from stepladder.lint.backends.engines import Engine, UnknownVersion, engine_of
-from stepladder.lint.backends.tables import Backend
+from stepladder.lint.backends.engines import Backend, Engine, UnknownVersion, engine_of
 from stepladder.schemas.errors import BadInputError
 from stepladder.schemas.finding import Severity
 from stepladder.wiring.settings import load_settings

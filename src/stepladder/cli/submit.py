@@ -36,7 +36,7 @@ def publish(
 ) -> None:
     """Publish a workflow under its name and version, so that jobs of it can be submitted by name."""
     from stepladder.cli.session import in_session
-    from stepladder.lint.confirm import nobody_else
+    from stepladder.lint.graph import nobody_else
     from stepladder.services.submission import publish as write
     from stepladder.wiring.app import kit_of, load_machine
 

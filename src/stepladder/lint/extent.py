@@ -7,6 +7,7 @@ be built, such as a string for a pattern with a look-around.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -57,6 +58,14 @@ _PROSE = (
 _STARTS = [0, *(found.end() for found in re.finditer(" (?=.)", _PROSE))]
 
 Where = tuple[str, ...]
+
+
+_BOUNDS = {
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
 
 
 class Answer(NamedTuple):
@@ -193,36 +202,17 @@ class _Builder:
             self._no_end((*where, "*"), "it has no `type`")
         top = max(least, 3) if most is None else most
         count = top if self.largest else max((least + top) // 2, min(1, top))
-        items = self._items(
-            first, rest, count, (*where, "*"), one.trail, variant, unlike=bool(schema.get("uniqueItems"))
-        )
-        width = max(2, sum(item.width + 2 for item in items))
-        if width > ROOM:
-            self._no_end(where, f"it may be longer than {ROOM:,} characters")
-        return None if len(items) < least else Answer([item.value for item in items], width)
-
-    def _items(
-        self,
-        first: Sequence[Any],
-        rest: Any,
-        count: int,
-        where: Where,
-        trail: tuple[str, ...],
-        variant: int,
-        *,
-        unlike: bool,
-    ) -> list[Answer]:
-        """At most ``count`` items, up to the one that exceeds ``ROOM`` or before one that cannot be built."""
-        found: list[Answer] = []
+        items: list[Answer] = []
         seen: set[str] = set()
+        unlike = bool(schema.get("uniqueItems"))
         width = 0
-        while len(found) < count and width <= ROOM:
+        while len(items) < count and width <= ROOM:
             self.work.spend(1)
-            if len(found) > len(first) and not unlike:
-                item: Answer | None = found[-1]  # all further items are alike
+            if len(items) > len(first) and not unlike:
+                item: Answer | None = items[-1]  # all further items are alike
             else:
-                part = first[len(found)] if len(found) < len(first) else rest
-                item = self.build(part, where, trail, variant + len(found) if unlike else variant)
+                part = first[len(items)] if len(items) < len(first) else rest
+                item = self.build(part, (*where, "*"), one.trail, variant + len(items) if unlike else variant)
             if item is None:
                 break
             if unlike:
@@ -230,9 +220,11 @@ class _Builder:
                 if text in seen:
                     break
                 seen.add(text)
-            found.append(item)
+            items.append(item)
             width += item.width + 2
-        return found
+        if width > ROOM:
+            self._no_end(where, f"it may be longer than {ROOM:,} characters")
+        return None if len(items) < least else Answer([item.value for item in items], max(2, width))
 
     def _object(self, one: Alternative, where: Where, variant: int) -> Answer | None:
         schema = one.schema
@@ -303,12 +295,7 @@ def _exact(value: float) -> Fraction:
 
 
 def _is_within(schema: Mapping[str, Any], value: Fraction) -> bool:
-    return (
-        ("minimum" not in schema or value >= _exact(schema["minimum"]))
-        and ("maximum" not in schema or value <= _exact(schema["maximum"]))
-        and ("exclusiveMinimum" not in schema or value > _exact(schema["exclusiveMinimum"]))
-        and ("exclusiveMaximum" not in schema or value < _exact(schema["exclusiveMaximum"]))
-    )
+    return all(compare(value, _exact(schema[bound])) for bound, compare in _BOUNDS.items() if bound in schema)
 
 
 def _number(value: Fraction) -> int | float | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from stepladder.schemas import document as doc
-from stepladder.schemas.finding import Finding
+from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.workflows.machine import ALWAYS, TIMEOUT
 
@@ -122,3 +122,12 @@ def _path_to_tool(states: States, start: str) -> list[str]:
                 came_from[target] = name
                 queue.append(target)
     return []
+
+
+def nobody_else(document: doc.Workflow) -> Iterator[Finding]:
+    """Waits for a second principal, which only exists if there are API keys."""
+    for name, state in document.states.items():
+        if isinstance(state, doc.Wait) and state.wait.by == "other":
+            message = f"`{state.wait.signal}` must come from a second principal, and without API keys there is only one"
+            remedy = "set STEPLADDER_API_KEYS, with one key to submit with and one to confirm with"
+            yield Finding("nobody_else", pointer(("states", name, "wait", "by")), message, remedy, Severity.WARNING)

@@ -16,8 +16,7 @@ import pytest
 
 from stepladder.embedded import llama
 from stepladder.embedded.model import ensure_model
-from stepladder.lint.backends.engines import Engine, engine_of
-from stepladder.lint.backends.tables import Backend, Verdict
+from stepladder.lint.backends.engines import Backend, Engine, Verdict, engine_of
 from support.forms import CASES
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from stepladder.lint.audit.check import audit
 from stepladder.lint.audit.remark import Role
 from stepladder.lint.audit.values import MOST_STEPS, values
 from stepladder.lint.audit.vocabulary import ANNOTATIONS, CORE, EVERYWHERE, KINDS_OF
-from stepladder.lint.backends.engines import Engine, engine_of
-from stepladder.lint.backends.tables import Backend
+from stepladder.lint.backends.engines import Backend, Engine, engine_of
 from stepladder.schemas.codes import CODES
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.subschemas import Subschemas

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepladder.lint.backends.engines import Engine
-from stepladder.lint.backends.tables import Backend
+from stepladder.lint.backends.engines import Backend, Engine
 from stepladder.lint.check import check_document
 from stepladder.lint.compile import Compiled, compile_workflow
 from stepladder.lint.schemas import Audit

@@ -10,13 +10,16 @@ from stepladder.lint.audit.check import audit
 from stepladder.lint.audit.kinds import KindReader
 from stepladder.lint.audit.remark import Role
 from stepladder.lint.backends.engines import (
+    FORMS,
+    Backend,
     Engine,
     UnknownVersion,
+    Verdict,
     enforced_nowhere,
     engine_of,
+    remedy_for,
 )
 from stepladder.lint.backends.forms import forms_of
-from stepladder.lint.backends.tables import FORMS, Backend, Verdict, remedy_for
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.schema import Schema, compile_schema

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepladder.lint.confirm import nobody_else
+from stepladder.lint.graph import nobody_else
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.finding import Severity

@@ -10,9 +10,8 @@ from stepladder.lint.audit.keywords import check_keywords
 from stepladder.lint.audit.kinds import KindReader
 from stepladder.lint.audit.remark import Remark, Role
 from stepladder.lint.audit.values import values
-from stepladder.lint.backends.engines import enforced_nowhere
+from stepladder.lint.backends.engines import Verdict, enforced_nowhere, remedy_for, wants_a_type
 from stepladder.lint.backends.forms import OVERLAP, forms_of
-from stepladder.lint.backends.tables import Verdict, remedy_for, wants_a_type
 from stepladder.schemas.finding import Severity
 from stepladder.validation.subschemas import Subschemas
 
