@@ -87,7 +87,7 @@ class JobCommands:
     async def pause(self, job_id: UUID, by: str) -> Receipt:
         """Pauses a job, in the name of ``by``: it is not claimed. A worker that has it finishes the attempt under way.
 
-        Its deadline stands still. ``FINAL`` if it has ended or is being cancelled.
+        Its deadline is suspended. ``FINAL`` if it has ended or is being cancelled.
         """
         return await self._switch(PAUSE, EventKind.JOB_PAUSED, job_id, by)
 
@@ -190,8 +190,8 @@ SELECT
     EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
 """
 
-# The deadline stood still. It does so in a wait already, by the machine's own count; and where the job's workflow is
-# paused as well, it goes on doing so, since the earlier of the two.
+# The deadline was suspended. In a wait it is already, by the machine's own count; and where the job's workflow is
+# paused as well, it stays suspended, since the earlier of the two.
 UNPAUSE = """
 WITH unpaused AS (
     UPDATE jobs SET

@@ -1,4 +1,4 @@
-"""The way to PostgreSQL: one pool of connections for a process, and what is said when it cannot be reached."""
+"""PostgreSQL: one pool of connections per process, and the errors when it cannot be reached."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Database:
         self.place = place(url)
         self._wait_s = wait_s
         self._pool = self._pool_of(size - 1, min_size=1)
-        # Signs of life stand in no line behind hundreds of other statements. It connects when the first one is given.
+        # Heartbeats do not queue behind hundreds of other statements. It connects when it is first used.
         self._vital = self._pool_of(1, min_size=0)
 
     def _pool_of(self, size: int, *, min_size: int) -> AsyncConnectionPool[Connection]:
@@ -109,7 +109,7 @@ class Database:
         await self.close()
 
     async def open(self) -> None:
-        """Raises ``UnreachableError`` if nobody answers, the password is wrong, or the tables are not those needed."""
+        """Raises ``UnreachableError`` if no server answers, the password is wrong, or the revision is another."""
         # A connection of its own first: the pool would try again and again, and say only that time ran out.
         with reaching(self.url):
             async with await psycopg.AsyncConnection.connect(self.url, autocommit=True, **SETTINGS) as connection:
@@ -132,7 +132,7 @@ class Database:
     async def connection(self, *, vital: bool = False) -> AsyncIterator[Connection]:
         """A connection, for a statement or two. Raises ``UnreachableError`` when it breaks.
 
-        There is one for ``vital`` statements, such as signs of life: they are short, and wait for no lock for long.
+        There is one for ``vital`` statements, such as heartbeats, which are short and wait for no lock for long.
         """
         with reaching(self.url):
             async with (self._vital if vital else self._pool).connection() as connection:
@@ -168,7 +168,7 @@ class Database:
 
 
 async def _reconnect(pool: AsyncConnectionPool[Any]) -> None:
-    """A pool that has given up connects again only when somebody new asks: those who wait would wait in vain."""
+    """Without it, a pool that has given up connects again only for a new caller, and those waiting are never served."""
     await asyncio.sleep(RECONNECT_S)
     await pool.check()
 

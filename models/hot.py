@@ -1,4 +1,4 @@
-"""The statements of a job's way through the store. Each is one round trip and one transaction of its own.
+"""The statements that move a job through the store. Each is one round trip and one transaction of its own.
 
 Times that matter to leases are the database's: ``now()`` is when the statement began, so that a lease is never longer
 than its holder believes. What a worker writes about a job hangs on the fencing token in the same statement, and so on
@@ -40,7 +40,7 @@ WITH due AS (
 # FOR SHARE makes a claim wait until the answer is in, so that its worker finds the answer; and it makes this wait for
 # a claim that was quicker, and then find another fence.
 #
-# A job that is paused, itself or with its workflow, is let go of here, with its answer kept and not yet judged: no
+# A job that is paused, itself or with its workflow, is released here, with its answer kept and not yet judged: no
 # request and no tool is under way then, and none is opened. The next claim judges the answer and continues.
 ARRIVED = """
 WITH held AS (
@@ -79,11 +79,11 @@ SELECT id FROM kept WHERE NOT EXISTS (SELECT FROM let_go)
 # plan. JSON inside it is text, since PostgreSQL unescapes what it takes apart and refuses \u0000 there. Events get
 # their ordinals here: lines that were written from outside meanwhile (the job was paused) the machine has never seen.
 #
-# When the job is let go of, its wake-up must not be lost to a signal, or a request to cancel, that the machine has not
+# When the job is released, its wake-up must not be lost to a signal, or a request to cancel, that the machine has not
 # seen. Both write to the job's row, as this does, so that one of the two comes second and sees the other's values:
 # a signal that comes second finds the status `waiting` and sets wake_at; a signal that came first has raised
 # signals_received, which is compared here with the count that the machine knew. A child that ends wakes its parent as a
-# signal would. Who holds a child's row may wait for its parent's, and never the other way round.
+# signal would. A transaction that holds a child's row may wait for its parent's, and never the other way round.
 COMMIT = """
 WITH step AS (
     SELECT * FROM json_to_record(%(step)s::json) AS step(
@@ -221,8 +221,8 @@ WHERE id = %(job)s AND fence = %(fence)s
 RETURNING cancel_requested
 """
 
-# A row that is locked at this moment is passed over: neither do the others wait for it, nor can two of
-# those who lock several rows come to wait for each other.
+# A row that is locked at this moment is skipped: the others do not wait for it, and two statements that lock several
+# rows cannot deadlock.
 HEARTBEATS = """
 WITH ours AS (
     SELECT jobs.id FROM unnest(%(jobs)s::uuid[], %(fences)s::bigint[]) AS held(id, fence) JOIN jobs USING (id, fence)

@@ -109,8 +109,8 @@ class Stamp:
 class PendingAttempt:
     """The open turn's last attempt, which has no verdict yet.
 
-    With an ``arrival`` the answer was stored before its worker was lost: judge it, never ask again. Without one nobody
-    knows whether an answer came: the attempt is abandoned.
+    With an ``arrival`` the answer was stored before its worker was lost: judge it, never ask again. Without one it
+    is unknown whether an answer came: the attempt is abandoned.
     """
 
     attempt: Attempt

@@ -29,8 +29,7 @@ class SentRequest:
 async def read_request(database: Database, attempt_id: UUID) -> SentRequest | None:
     """None if there is no such attempt. Raises ``LookupError`` where its schema is not in the store.
 
-    What was said before the attempt stands in the transcript, which is only ever appended to, and which retention
-    leaves alone.
+    Earlier messages are in the transcript, which is append-only, and which retention leaves alone.
     """
     row = await database.row(_REQUEST, {"attempt": attempt_id})
     if row is None:

@@ -15,7 +15,7 @@ CHUNK = 250
 LONGEST = 200
 
 # ``encode`` spells bytes beyond ASCII, so that whatever an answer holds can be looked through. A reason ends at the
-# first quote that stands bare.
+# first bare quote.
 MATCHES = """(
     encode(attempts.content, 'escape') ILIKE %(search_content)s
     OR attempts.errors::text ~* %(search_reason)s

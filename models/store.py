@@ -49,7 +49,7 @@ KEYS_KEPT_S = 24 * 3600.0
 class Store(JobCommands):
     """Writes to an opened ``Database``. Any method raises ``UnreachableError`` when the connection breaks.
 
-    Nobody knows then whether the write took place: let go of the job, and claim it again.
+    It is then unknown whether the write took place: release the job, and claim it again.
     """
 
     @property
@@ -224,11 +224,12 @@ class Store(JobCommands):
         """Writes a transition, or nothing and returns False if another worker has the job.
 
         ``stamp`` goes with ``step.opened``. To ask or to run a tool keeps the job and renews the lease; to wait or to
-        finish lets go of it, and so does a rest unless ``release`` is False. A job that was let go of is due again
-        when its time comes, when a signal comes that ``claim`` does not know (not for a rest), or when somebody asks
-        for it to end. ``unless_paused`` writes nothing, and answers False, where the job or its workflow is paused.
+        finish releases it, and so does a rest unless ``release`` is False. A job that was released is due again
+        when its time comes, when a signal comes that ``claim`` does not know (not for a rest), or when its
+        cancellation is requested. ``unless_paused`` writes nothing, and answers False, where the job or its workflow
+        is paused.
 
-        False, too, and the job is let go of, where another job of its lineage has begun the same irreversible call.
+        False, too, and the job is released, where another job of its lineage has begun the same irreversible call.
         """
         parameter = step_json(claim, step, stamp, release=release, unless_paused=unless_paused)
         try:
@@ -270,7 +271,7 @@ class Store(JobCommands):
 
 
 async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s: float, asked_at: float) -> Claim:
-    """The claimed job. Nobody else may write to it, so that it is read in several statements, sent in one go."""
+    """The claimed job. Nothing else may write to it, so it is read in several statements, sent in one batch."""
     async with connection.pipeline():
         cursors = [await connection.execute(statement, {"job": row["id"]}) for statement in _READ]
     turns, attempts, visits, messages, signals, spent = [await cursor.fetchall() for cursor in cursors]

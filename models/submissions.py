@@ -32,7 +32,7 @@ async def write_jobs(database: Database, jobs: Sequence[NewJob], parameters: dic
 # committed, then finds the key taken and writes nothing. A key that is older than the time for which keys are kept
 # counts as one that was never used; a few of those are cleared away in passing.
 #
-# The versions' rows are locked: who retires or pauses one comes before, and is heeded, or waits until the jobs are
+# The versions' rows are locked: retiring or pausing one comes before, and is observed, or waits until the jobs are
 # there. A replay is of the version that it replays, retired or not.
 SUBMIT = """
 WITH wanted AS (

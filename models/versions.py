@@ -1,9 +1,8 @@
 """Published versions are retired, or paused with all their jobs.
 
-A version's row is what is asked: who submits a job locks it in passing, and so comes before such a switch, or heeds
-it. The jobs that are there already are held, and let go of again, some hundreds at a time, so that no worker waits for
-long for the row of a job that it has in hand. Each batch looks again at how the switch stands: of two people who turn
-it at once, the last one wins for every job.
+The version's row decides. A submission locks it, so that it precedes a switch or observes it. Existing jobs are held,
+and released, some hundreds at a time, so that no worker waits long for the row of its job. Each batch reads the switch
+anew: of two people who turn it at once, the last one wins for every job.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ WITH flagged AS (
 SELECT count(*) AS jobs FROM held
 """  # noqa: S608 -- constants
 
-# The deadline stood still, as in UNPAUSE. ``notified_at`` is long past, so the next sweep announces those due.
+# The deadline was suspended, as in UNPAUSE. ``notified_at`` is long past, so the next sweep announces those due.
 _LET_GO = f"""
 WITH flagged AS (
     SELECT name, version FROM workflows WHERE {_MEANT} AND paused_at IS NULL FOR SHARE

@@ -22,7 +22,7 @@ from stepladder.workflows.transition import Ask, Await, Finished, Rest, Transiti
 from stepladder.workflows.visits import VisitStatus, Wait
 
 if TYPE_CHECKING:
-    from stepladder.models.records import Claim
+    from stepladder.models.records import Claim, PendingAttempt
     from stepladder.models.store import Store
     from stepladder.schemas.answer import Arrival
 
@@ -47,6 +47,12 @@ class Bench:
         claim = await self.store.claim(owner, lease_s, job.id)
         assert claim is not None
         return claim
+
+    async def pending(self, job: Job) -> PendingAttempt:
+        """What the next worker finds of the attempt in flight."""
+        pending = (await self.claim(job)).pending
+        assert pending is not None
+        return pending
 
     async def commit(self, claim: Claim, step: Transition, **options: Any) -> bool:
         return await self.store.commit(claim, step, Stamp(f"{claim.job.id}", "model", "0.32.0", "xgrammar"), **options)

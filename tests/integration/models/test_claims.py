@@ -20,7 +20,7 @@ from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.job import Attempt, Message, Turn
-from stepladder.workflows.transition import AwaitSettlement, Finished, Rest, RunTool, Transition
+from stepladder.workflows.transition import Finished, Rest, RunTool, Transition
 from stepladder.workflows.visits import ToolCall, Wait
 
 from .conftest import NOW
@@ -99,17 +99,6 @@ async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobSta
     assert not await bench.commit(claim, Transition(job, Rest(NOW)))
 
 
-async def test_an_expired_lease_is_taken_over(bench: Bench) -> None:
-    job = await bench.submit()
-    first = await bench.claim(job, owner="first", lease_s=0.0)
-    second = await bench.claim(job, owner="second")
-    assert second.taken_over
-    assert await bench.store.heartbeat(first) is LeaseStatus.LOST
-    assert await bench.store.heartbeat(second) is LeaseStatus.HELD
-    assert not await bench.store.release(first)
-    assert (await bench.row(job))["lease_owner"] == "second"
-
-
 async def test_a_heartbeat_keeps_the_lease_and_a_commit_renews_it(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job, lease_s=0.0)
@@ -126,7 +115,8 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
     first, attempt = await bench.ask(first)
     signal_id = uuid7()
     await bench.store.signal(job.id, signal_id, "approval", {})
-    await bench.claim(job)
+    second = await bench.claim(job)
+    assert second.taken_over
     before = await bench.dump()
     turn, call = Turn(2, "bill", NOW, 2, "?", "b" * 64), ToolCall(3, "run", NOW, "pay", Effect.IDEMPOTENT, {}, "k")
     judged = replace(attempt, verdict=Verdict(Outcome.VALID, output=1))
@@ -141,10 +131,14 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
         taken=signal_id,
     )
     assert not await bench.commit(first, everything)
+    assert not await bench.commit(first, everything, unless_paused=True)
     assert not await bench.answer(first, attempt)
+    assert not await bench.store.holds(first)
     assert not await bench.store.release(first)
     assert await bench.store.heartbeat(first) is LeaseStatus.LOST
+    assert await bench.store.heartbeats([first], 60.0) == {}
     assert await bench.dump() == before
+    assert await bench.store.heartbeat(second) is LeaseStatus.HELD
 
 
 async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(bench: Bench) -> None:
@@ -180,22 +174,13 @@ async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(benc
     }
 
 
-async def test_an_answer_that_was_stored_survives_its_worker(bench: Bench) -> None:
+@pytest.mark.parametrize("came", [None, Received(429, b"slow down", retry_after_s=1.5)], ids=["in flight", "stored"])
+async def test_an_attempt_and_a_stored_answer_survive_their_worker(bench: Bench, came: Received | None) -> None:
     job = await bench.submit()
     first, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
-    came = Received(429, b"slow down", retry_after_s=1.5)
-    assert await bench.answer(first, attempt, came)
-    pending = (await bench.claim(job)).pending
-    assert pending is not None
+    assert came is None or await bench.answer(first, attempt, came)
+    pending = await bench.pending(job)
     assert (pending.attempt, pending.arrival) == (attempt, came)
-
-
-async def test_an_attempt_in_flight_when_its_worker_died_is_pending_without_an_answer(bench: Bench) -> None:
-    job = await bench.submit()
-    _, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
-    pending = (await bench.claim(job)).pending
-    assert pending is not None
-    assert (pending.attempt, pending.arrival) == (attempt, None)
 
 
 async def test_a_judged_attempt_is_not_pending(bench: Bench) -> None:
@@ -235,27 +220,19 @@ async def test_a_claim_waits_for_an_answer_that_is_being_written_and_finds_it(be
     assert pending.arrival == Received(200, b"paid for")
 
 
-async def test_an_answer_that_comes_during_a_take_over_is_refused(bench: Bench) -> None:
+@pytest.mark.parametrize("late", ["answer", "commit"])
+async def test_what_comes_during_a_take_over_writes_nothing(bench: Bench, late: str) -> None:
     job = await bench.submit()
     claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
     async with await bench.connect() as taker:
         async with taker.transaction():
             await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
-            arriving = asyncio.create_task(bench.answer(claim, attempt))
+            writing = bench.answer(claim, attempt) if late == "answer" else bench.commit(claim, bench.finished(claim))
+            writing_late = asyncio.create_task(writing)
             await eventually(bench.somebody_waits_for_a_lock)
-        assert not await arriving
-
-
-async def test_a_commit_that_comes_during_a_take_over_writes_nothing(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job, lease_s=0.0)
-    async with await bench.connect() as taker:
-        async with taker.transaction():
-            await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
-            committing = asyncio.create_task(bench.commit(claim, bench.finished(claim)))
-            await eventually(bench.somebody_waits_for_a_lock)
-        assert not await committing
-    assert (await bench.row(job))["status"] == "queued"
+        assert not await writing_late
+    assert (await bench.row(job))["status"] == "running"
+    assert (await bench.pending(job)).arrival is None
 
 
 async def test_a_take_over_that_comes_during_the_last_commit_finds_nothing_to_do(bench: Bench) -> None:
@@ -267,17 +244,6 @@ async def test_a_take_over_that_comes_during_the_last_commit_finds_nothing_to_do
             claiming = asyncio.create_task(bench.store.claim("taker", 60.0, job.id))
             await eventually(bench.somebody_waits_for_a_lock)
         assert await claiming is None
-
-
-async def test_a_job_that_waits_for_settlement_is_in_nobodys_hands(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
-    call = ToolCall(1, "pay", NOW, "pay", Effect.IRREVERSIBLE, {}, "key")
-    waiting = replace(job, status=JobStatus.WAITING, waiting_for="settlement", visits=(call,))
-    assert await bench.commit(claim, Transition(waiting, AwaitSettlement(call), visits=(call,)))
-    row = await bench.row(job)
-    assert (row["status"], row["waiting_for"], row["lease_owner"]) == ("waiting", "settlement", None)
-    assert row["wake_at"] is None
 
 
 async def test_a_job_that_is_handed_back_is_due_at_once_or_when_it_was_said(bench: Bench) -> None:

@@ -92,14 +92,6 @@ async def test_who_has_fewest_in_hand_goes_first_however_many_wait(market: Marke
     assert counts["late"] == 2
 
 
-async def test_principals_take_turns(market: Market) -> None:
-    await market.jobs("flood", 10)
-    await market.jobs("small", 2)
-    await market.jobs("late")
-    names = await market.taken_one_by_one(6)
-    assert names == ["flood", "small", "late", "flood", "small", "flood"]
-
-
 async def test_of_one_principal_who_waited_longest_goes_first_whatever_the_workflow(market: Market) -> None:
     await market.workflow("v")
     jobs = [(await market.jobs("one", workflow=workflow))[0] for workflow in "wvvw"]
@@ -198,15 +190,6 @@ async def test_a_job_that_somebody_writes_to_is_passed_over(market: Market, data
     async with await psycopg.AsyncConnection.connect(database_url) as writer:
         await writer.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (first,))
         assert {one.job.id for one in await market.take(2)} == {second}
-
-
-async def test_a_released_job_is_due_under_a_higher_fence(market: Market) -> None:
-    await market.jobs("a")
-    [taken] = await market.take()
-    await market.store.release(taken)
-    [again] = await market.take()
-    assert again.fence > taken.fence
-    assert not again.taken_over
 
 
 async def test_the_sweep_announces_what_there_is_room_for(market: Market) -> None:

@@ -141,33 +141,25 @@ async def test_a_job_that_waits_for_no_settlement_takes_none(bench: Bench, place
         held = replace(held, job=replace(held.job, waiting_for=SETTLEMENT, visits=(wait,)))
         assert await bench.commit(claim, bench.finished(claim) if place == "ended" else held)
     before = await bench.dump()
-    assert await bench.store.settle(job.id, KEY, DONE) is Settling.NOT_ASKED
+    for job_id in (job.id, uuid7()):
+        assert await bench.store.settle(job_id, KEY, DONE) is Settling.NOT_ASKED
     assert await bench.dump() == before
 
 
-async def test_a_job_that_is_not_there_takes_none_either(bench: Bench) -> None:
-    assert await bench.store.settle(uuid7(), KEY, DONE) is Settling.NOT_ASKED
-
-
-async def test_a_settlement_that_comes_while_somebody_has_the_job_is_found_by_the_next(bench: Bench) -> None:
+@pytest.mark.parametrize("hands_back", [False, True], ids=["waits again", "hands the job back"])
+async def test_a_settlement_that_comes_during_a_lease_is_found_by_the_next(bench: Bench, hands_back: bool) -> None:
     """A request to cancel woke the job; the worker that took it up did not see the settlement."""
     job = await unsettled(bench)
     await bench.store.request_cancel(job.id)
     claim = await bench.claim(job)
     assert claim.settled is None
     assert await bench.store.settle(job.id, KEY, DONE) is Settling.ACCEPTED
-    assert await bench.commit(claim, waiting(claim))
+    if hands_back:
+        assert await bench.store.release(claim, datetime.now(UTC) + timedelta(days=1))
+    else:
+        assert await bench.commit(claim, waiting(claim))
     again = await bench.claim(job)
     assert (again.settled, again.cancel_requested) == (DONE, True)
-
-
-async def test_a_settlement_sent_while_a_worker_hands_the_job_back_is_found_at_once(bench: Bench) -> None:
-    job = await unsettled(bench)
-    await bench.store.request_cancel(job.id)
-    claim = await bench.claim(job)
-    assert await bench.store.settle(job.id, KEY, DONE) is Settling.ACCEPTED
-    assert await bench.store.release(claim, datetime.now(UTC) + timedelta(days=1))
-    assert (await bench.claim(job)).settled == DONE
 
 
 async def test_a_settlement_that_is_being_written_while_the_wait_is_is_not_lost(bench: Bench) -> None:
@@ -183,7 +175,7 @@ async def test_a_settlement_that_is_being_written_while_the_wait_is_is_not_lost(
     assert (await bench.claim(job)).settled == DONE
 
 
-async def test_a_settlement_that_comes_while_the_last_one_is_being_followed_changes_nothing(bench: Bench) -> None:
+async def test_a_settlement_that_comes_while_another_is_followed_changes_nothing(bench: Bench) -> None:
     job = await unsettled(bench)
     assert await bench.store.settle(job.id, KEY, DONE) is Settling.ACCEPTED
     claim = await bench.claim(job)
@@ -244,10 +236,4 @@ async def test_a_lost_worker_is_known_until_the_machine_has_taken_note_of_it(ben
     third = await bench.claim(job)
     assert third.taken_over
     assert await bench.commit(third, Transition(replace(job, status=JobStatus.RUNNING), Rest(NOW)))
-    assert not (await bench.claim(job)).taken_over
-
-
-async def test_a_worker_that_hands_a_job_back_is_not_lost(bench: Bench) -> None:
-    job = await bench.submit()
-    assert await bench.store.release(await bench.claim(job))
     assert not (await bench.claim(job)).taken_over

@@ -175,7 +175,7 @@ async def test_a_request_to_cancel_that_the_worker_knows_does_not_wake_it_again(
     assert await bench.store.claim("worker", 60.0, job.id) is None
 
 
-async def test_a_signal_sent_while_a_waiting_job_is_in_hand_is_there_when_it_is_handed_back(bench: Bench) -> None:
+async def test_a_signal_sent_during_a_lease_is_there_when_the_job_is_handed_back(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
     await bench.commit(claim, bench.waiting(claim, datetime.now(UTC)))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -126,18 +125,6 @@ async def test_a_verdict_stands(bench: Bench) -> None:
     async with await bench.connect() as connection:
         with pytest.raises(psycopg.errors.RestrictViolation):
             await connection.execute("UPDATE attempts SET raw = 'forged'")
-
-
-async def test_many_commits_at_once_keep_to_few_connections(bench: Bench) -> None:
-    jobs = [await bench.submit() for _ in range(40)]
-    claims = [await bench.claim(job) for job in jobs]
-    done = await asyncio.gather(*(bench.commit(claim, bench.finished(claim)) for claim in claims))
-    assert all(done)
-    async with await bench.connect() as connection:
-        query = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'stepladder' AND datname = %s"
-        row = await (await connection.execute(query, (connection.info.dbname,))).fetchone()
-    assert row is not None
-    assert row["n"] <= 10
 
 
 @pytest.mark.parametrize(

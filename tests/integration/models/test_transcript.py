@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -281,9 +282,7 @@ async def test_a_stream_is_kept_compressed_and_comes_back_byte_for_byte(bench: B
     claim, attempt = await bench.ask(await bench.claim(job))
     assert await bench.answer(claim, attempt, Received(200, body, streamed=True))
     await bench.store.release(claim)
-    pending = (await bench.claim(job)).pending
-    assert pending is not None
-    assert pending.arrival == Received(200, body, streamed=True)
+    assert (await bench.pending(job)).arrival == Received(200, body, streamed=True)
     async with await bench.connect() as connection:
         row = await (await connection.execute("SELECT length(raw) AS size, raw_encoding FROM attempts")).fetchone()
     assert row is not None
@@ -291,43 +290,33 @@ async def test_a_stream_is_kept_compressed_and_comes_back_byte_for_byte(bench: B
     assert row["size"] < len(body) / 20
 
 
-async def test_what_was_lost_comes_back_as_it_was_lost(bench: Bench) -> None:
-    lost = Lost(Cause.STREAM_INCOMPLETE, "ended in the middle: \0", b"data: {", status=200, streamed=True)
+@pytest.mark.parametrize(
+    "lost",
+    [
+        Lost(Cause.CONNECT, "refused"),
+        Lost(Cause.STREAM_INCOMPLETE, "ended in the middle: \0", b"data: {", status=200, streamed=True),
+    ],
+)
+async def test_what_was_lost_comes_back_as_it_was_lost(bench: Bench, lost: Lost) -> None:
     job = await bench.submit()
     claim, attempt = await bench.ask(await bench.claim(job))
     assert await bench.answer(claim, attempt, lost)
     await bench.store.release(claim)
-    pending = (await bench.claim(job)).pending
-    assert pending is not None
-    assert pending.arrival == lost
+    assert (await bench.pending(job)).arrival == lost
 
 
-async def test_a_request_that_never_left_is_lost_without_a_byte(bench: Bench) -> None:
-    lost = Lost(Cause.CONNECT, "refused")
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
-    assert await bench.answer(claim, attempt, lost)
-    await bench.store.release(claim)
-    pending = (await bench.claim(job)).pending
-    assert pending is not None
-    assert pending.arrival == lost
-
-
-async def test_the_first_word_of_a_stamp_is_the_request_id_that_a_pending_attempt_brings_back(bench: Bench) -> None:
+async def test_a_pending_attempt_brings_back_the_request_id_of_its_stamp(bench: Bench) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
     attempt, turn = Attempt(1, 1, 10), Turn(1, "ask", job.created_at, 1, "?", "a" * 64)
     step = Transition(replace(claim.job, status=JobStatus.RUNNING), Ask(turn, attempt), visits=(turn,), opened=attempt)
     assert await bench.store.commit(claim, step, Stamp("request-7"))
     await bench.store.release(claim)
-    pending = (await bench.claim(job)).pending
-    assert pending is not None
+    pending = await bench.pending(job)
     assert (pending.request_id, pending.attempt, pending.arrival) == ("request-7", attempt, None)
 
 
-async def test_of_an_open_turn_the_next_worker_has_what_was_said_so_far_and_of_a_closed_one_it_has_not(
-    bench: Bench,
-) -> None:
+async def test_the_next_worker_has_what_an_open_turn_said_and_not_a_closed_one(bench: Bench) -> None:
     job = await bench.submit()
     claim, attempt = await bench.ask(await bench.claim(job))
     assert await bench.answer(claim, attempt)

@@ -109,14 +109,18 @@ async def test_a_stream_is_read_by_unpacking_it(bench: Bench) -> None:
     assert gzip.decompress(row["raw"]) == b"data: [DONE]\n\n"
 
 
-async def test_an_attempt_in_flight_is_shown_without_an_outcome(bench: Bench) -> None:
-    await bench.ask(await bench.claim(await bench.submit()))
+async def test_an_attempt_in_flight_is_shown_without_an_outcome(bench: Bench, database: Database) -> None:
+    job = await bench.submit()
+    await bench.ask(await bench.claim(job))
     (row,) = await select(bench, "SELECT * FROM attempt_outcomes")
     assert (row["outcome"], row["raw"], row["rung_parse"]) == (None, None, None)
     assert row["started_at"] is not None
     (turn,) = await select(bench, "SELECT * FROM turn_outcomes")
     assert (turn["outcome"], turn["attempts"], turn["finished_at"]) == (None, 1, None)
     assert await select(bench, "SELECT * FROM failure_rates") == []
+    (read,) = await Reads(database).turns(job.id)
+    (attempt,) = read.attempts
+    assert (read.outcome, attempt.outcome, attempt.rungs, attempt.usage, attempt.errors) == (None, None, None, None, ())
 
 
 async def test_a_turn_and_its_job_are_shown_once_each(bench: Bench) -> None:
@@ -168,14 +172,6 @@ async def test_the_read_service_tells_a_jobs_whole_story(bench: Bench, database:
     ]  # fmt: skip
     assert events[1].data == {"state": "usage"}
     assert await reads.events(job.id, after=1) == events[1:]
-
-
-async def test_the_read_service_knows_an_attempt_in_flight(bench: Bench, database: Database) -> None:
-    job = await bench.submit()
-    await bench.ask(await bench.claim(job))
-    (turn,) = await Reads(database).turns(job.id)
-    (attempt,) = turn.attempts
-    assert (turn.outcome, attempt.outcome, attempt.rungs, attempt.usage, attempt.errors) == (None, None, None, None, ())
 
 
 async def test_the_read_service_knows_nothing_of_a_job_that_does_not_exist(database: Database) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from stepladder.engine.pool import Settings
     from stepladder.models.records import Claim
     from stepladder.schemas.history import Attempt
-    from stepladder.schemas.responses import Job
+    from stepladder.schemas.responses import Job, OpenSettlement
     from stepladder.testing import Line
     from stepladder.workflows.transition import Transition
 
@@ -99,6 +99,12 @@ class Works:
 
     async def job(self, job_id: UUID) -> Job:
         found = await self.reads.overview(job_id)
+        assert found is not None
+        return found
+
+    async def unsettled(self, job_id: UUID) -> OpenSettlement:
+        """The call that a person is to settle."""
+        found = await self.reads.unsettled(job_id)
         assert found is not None
         return found
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from stepladder.testing import Answer, Fault, eventually
+from stepladder.testing import Answer
 
 if TYPE_CHECKING:
     from stepladder.schemas.responses import Job
-    from stepladder.testing import Line, RecordedRequest
+    from stepladder.testing import RecordedRequest
 
     from .conftest import Open
 
@@ -85,12 +83,6 @@ async def test_an_element_may_refer_to_earlier_elements(works: Open) -> None:
     assert causes == ["known", None, "rising", None]
 
 
-async def test_an_empty_list_asks_nothing(works: Open) -> None:
-    w = await works()
-    job = await w.run({"lines": LINES, "done": DONE}, {"lines": []})
-    assert (job.status, job.result, job.turn_count) == ("succeeded", {"lines": [], "total": 0}, 0)
-
-
 async def test_the_model_ends_the_list_or_its_bound_does(works: Open) -> None:
     output = {
         "type": "object",
@@ -124,13 +116,6 @@ async def test_a_failed_element_takes_on_failure_and_keeps_the_rest(works: Open)
     assert (job.failure, job.result) == ("rejected", [{"sku": "a", "amount": 1}])
 
 
-async def test_a_list_that_is_too_long_is_never_begun(works: Open) -> None:
-    w = await works()
-    job = await w.run({"lines": LINES, "done": DONE}, {"lines": list(range(21))})
-    assert (job.failure, job.turn_count) == ("expression_error", 0)
-    assert job.failure_detail == "`each.over` of state lines gave 21 items; `each.at_most` is 20"
-
-
 async def test_equal_elements_are_no_loop_but_equal_lists_are(works: Open) -> None:
     w = await works(respond=lambda _: Answer({"sku": "a", "amount": 1}))
     lines = LINES | {"each": {"over": "input.lines", "at_most": 30}, "history": "none"}
@@ -153,32 +138,6 @@ async def test_with_no_history_the_requests_do_not_grow(works: Open) -> None:
     w = await works(respond=lambda request: Answer({"sku": f"s{element(request)}", "amount": 1}))
     await w.run({"lines": LINES, "done": DONE}, {"lines": [0] * 5})
     assert [len(request.body["messages"]) for request in w.engine.requests] == [1, 3, 5, 7, 9]
-
-
-async def test_a_worker_that_is_lost_in_the_middle_costs_one_attempt(works: Open) -> None:
-    hangs = True
-
-    def respond(request: RecordedRequest) -> Line:
-        if hangs and element(request) == 3:
-            return Fault("hang")
-        return Answer({"sku": f"s{element(request)}", "amount": 1})
-
-    w = await works(respond=respond)
-    job_id = await w.submit({"lines": LINES, "done": DONE}, {"lines": [0] * 5})
-    lost = asyncio.ensure_future(w.runner(lease_s=60).run_slice(job_id))
-    await eventually(lambda: w.engine.in_flight == 1 and len(w.engine.requests) == 3, what="the third line is asked")
-    hangs = False
-    await w.expire_lease(job_id)
-    job = await w.drive(job_id)
-    assert (job.status, given(job)["total"]) == ("succeeded", 5)
-    lost.cancel()
-    await asyncio.wait((lost,))
-    outcomes = await w.outcomes(job_id)
-    assert outcomes.count(("valid", None)) == 5
-    assert [one for one in outcomes if one[0] != "valid"] == [("transport", "abandoned")]
-    assert [json.dumps(turn.output) for turn in await w.reads.turns(job_id)] == [
-        json.dumps({"sku": f"s{n}", "amount": 1}) for n in range(1, 6)
-    ]
 
 
 async def test_what_a_list_is_built_over_is_read_once(works: Open) -> None:

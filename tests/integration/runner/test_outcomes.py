@@ -164,14 +164,6 @@ async def test_tokens_at_the_budget_without_stop_are_a_truncation(works: Open) -
     assert first.finish_reason == "eos_token"
 
 
-async def test_a_truncated_answer_gets_no_more_than_the_context_length(works: Open) -> None:
-    cut = Answer('{"n": 1', finish_reason="length", prompt_tokens=100, completion_tokens=64)
-    w = await works(cut, cut, cut, max_model_len=180)
-    done = await w.run({"only": asking(max_completion_tokens=64)}, retry={"attempts": 9})
-    assert [request.body["max_completion_tokens"] for request in w.engine.requests] == [64, 80]
-    assert done.failure == "attempts_exhausted"
-
-
 async def test_attempts_and_transport_are_counted_apart(works: Open) -> None:
     busy = Answer("busy", status=503)
     w = await works({"n": -1}, busy, {"n": -2}, busy, {"n": -3}, {"n": 1})

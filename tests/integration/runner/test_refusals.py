@@ -224,7 +224,6 @@ async def test_the_memory_is_bounded() -> None:
         refusals = Refusals()
         for number in range(MAX_KEPT + 10):
             await refusals.is_known_bad(client, FINE, suspect(str(number)))
-        assert len(refusals._known) == MAX_KEPT
         assert await refusals.is_known_bad(client, NOTHING, suspect("0"))  # long forgotten
         assert not await refusals.is_known_bad(client, NOTHING, suspect(str(MAX_KEPT)))
 

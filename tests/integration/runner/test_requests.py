@@ -111,25 +111,6 @@ async def test_a_rejected_answer_leaves_no_trace_in_the_conversation(works: Open
     assert "not accepted" not in said
 
 
-async def test_a_template_with_an_undefined_name_ends_the_job(works: Open) -> None:
-    w = await works({"n": 1})
-    states = {"one": asking(next="two"), "two": asking(ask="{{ turns.one.n }} and {{ input.missing }}")}
-    done = await w.run(states)
-    assert done.failure == "expression_error"
-    assert "missing" in str(done.failure_detail)
-    assert len(w.engine.requests) == 1
-
-
-async def test_max_visits_takes_its_edge_in_place_of_one_visit_too_many(works: Open) -> None:
-    output = {"type": "object", "properties": {"action": {"enum": ["again"]}, "n": {"type": "integer"}}}
-    output |= {"required": ["action", "n"]}
-    w = await works(*({"action": "again", "n": n} for n in range(9)))
-    again = asking(output=output, max_visits=3, next={"again": "again", "exhausted": "done"})
-    end = {"end": "succeeded", "result": {"said": "visits.again.map(v, v.n)"}}
-    done = await w.run({"again": again, "done": end})
-    assert (done.status, done.turn_count, done.result) == ("succeeded", 3, {"said": [0, 1, 2]})
-
-
 async def test_the_same_answer_over_and_over_is_a_loop(works: Open) -> None:
     output = {"type": "object", "properties": {"action": {"enum": ["again"]}}, "required": ["action"]}
     w = await works(respond=lambda _: {"action": "again"})

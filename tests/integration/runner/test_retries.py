@@ -162,12 +162,3 @@ async def test_the_failure_of_a_job_says_which_bound_it_was(works: Open) -> None
     assert done.failure == "attempts_exhausted"
     assert done.failure_detail is not None
     assert done.failure_detail.startswith("state only: the model's limit of 180 tokens, 100 of them for the prompt")
-
-
-async def test_retry_after_beyond_the_deadline_ends_the_job_at_once(works: Open) -> None:
-    busy = Answer("busy", status=503, headers={"Retry-After": "Wed, 01 Jan 2200 00:00:00 GMT"})
-    w = await works(busy)
-    done = await w.run({"only": asking()}, limits={"deadline_s": 60})
-    assert done.failure == "deadline"
-    assert "comes before the end of a backoff of 300.0 s" in str(done.failure_detail)
-    assert len(w.engine.requests) == 1

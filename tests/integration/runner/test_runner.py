@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,6 @@ from stepladder.models.records import LeaseStatus, Receipt
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner, Slice, SliceEnd
-from stepladder.schemas.errors import UnreachableError
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.tool import Kit
 from stepladder.testing import Answer, Fault, eventually
@@ -23,8 +21,6 @@ from stepladder.workflows.transition import Ask, Transition
 from .conftest import asking
 
 if TYPE_CHECKING:
-    from stepladder.testing import RecordedRequest
-
     from .conftest import Open, Works
 
 ASK: dict[str, Any] = {"only": asking()}
@@ -118,18 +114,6 @@ async def test_a_stored_answer_is_judged_and_not_asked_for_again(works: Open) ->
     assert after["arrived_at"] == row["arrived_at"]
 
 
-async def test_a_retry_after_a_take_over_sends_the_same_bytes(works: Open) -> None:
-    """The second attempt's note is in the database, and so the new worker sends the same bytes."""
-    w = await works({"n": -1}, Fault("hang"), {"n": 1})
-    job = await w.submit(ASK)
-    first = asyncio.create_task(w.runner().run_slice(job))
-    await in_flight(w, 2)
-    await end(first)
-    await w.drive(job)
-    assert await w.outcomes(job) == [("schema_violation", "minimum"), ABANDONED, VALID]
-    assert w.engine.requests[1].raw == w.engine.requests[2].raw
-
-
 # A job is lost
 
 
@@ -209,20 +193,6 @@ async def test_a_worker_that_lacks_a_tool_hands_the_job_back(works: Open) -> Non
     [row] = await w.rows("SELECT lease_owner, wake_at > now() AS later FROM jobs WHERE id = %s", job)
     assert row == {"lease_owner": None, "later": True}
     assert w.engine.requests == []
-
-
-async def test_a_job_survives_broken_database_connections(works: Open) -> None:
-    w = await works(Answer({"n": 1}, delay_s=0.3), {"n": 2})
-    job = await w.submit(ASK)
-    worker = asyncio.create_task(w.runner(lease_s=0.9).run_slice(job))
-    await in_flight(w)
-    kill = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name = 'stepladder' AND pid <> pg_backend_pid()"""
-    await w.rows(kill)
-    with suppress(UnreachableError):  # unless the heartbeat came first, and found a fresh connection
-        assert (await worker).end in (SliceEnd.FINISHED, SliceEnd.LOST)
-    await w.drive(job)
-    assert (await w.job(job)).status == "succeeded"
 
 
 # Somebody asks for the end
@@ -330,31 +300,6 @@ async def test_a_budget_of_0_asks_nothing(works: Open) -> None:
 
 
 # Many at once
-
-
-async def test_fifty_jobs_at_once_share_a_pool_of_ten_connections(works: Open) -> None:
-    def slowly(request: RecordedRequest) -> Answer:
-        return Answer({"n": len(request.text)}, delay_s=0.3)
-
-    w = await works(respond=slowly)
-    jobs = [await w.submit(ASK) for _ in range(50)]
-    runner = w.runner()
-    peak = 0
-
-    async def count() -> None:
-        nonlocal peak
-        query = """SELECT count(*) AS n FROM pg_stat_activity
-            WHERE datname = current_database() AND application_name = 'stepladder'"""
-        while True:
-            peak = max(peak, (await w.rows(query))[0]["n"])
-
-    counting = asyncio.create_task(count())
-    ends = await asyncio.gather(*(runner.run_slice(job) for job in jobs))
-    counting.cancel()
-    assert {ended.end for ended in ends} == {SliceEnd.FINISHED}
-    assert w.engine.peak_in_flight > 10  # far more turns than connections
-    assert 0 < peak <= 10
-    assert len(w.engine.requests) == 50
 
 
 async def test_what_was_committed_is_what_is_observed(works: Open) -> None:

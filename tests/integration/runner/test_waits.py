@@ -10,7 +10,6 @@ import pytest
 import stepladder
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Receipt
-from stepladder.runner.runner import SliceEnd
 from stepladder.testing import Answer, eventually
 
 from .conftest import asking
@@ -59,16 +58,6 @@ async def test_an_early_signal_counts_and_each_is_taken_once(works: Open) -> Non
     assert taken == [{"n": 2}]
 
 
-async def test_one_early_signal_opens_one_of_two_waits(works: Open) -> None:
-    w = await works()
-    job = await w.submit({"first": waiting() | {"next": {"go": "second", "stop": "broken"}}, "second": waiting()})
-    await signal(w, job, {"action": "go"})
-    await signal(w, job, {"action": "go"}, name="another")
-    left = await w.drive(job)
-    assert (left.status, left.state) == ("waiting", "second")
-    assert (await w.runner().run_slice(job)).end is SliceEnd.IDLE
-
-
 async def test_a_signal_during_the_turn_before_the_wait_is_not_missed(works: Open) -> None:
     w = await works(Answer({"n": 1}, delay_s=0.2))
     job = await w.submit({"ask": asking(next="hold"), "hold": waiting()})
@@ -84,10 +73,7 @@ async def test_a_signal_during_the_turn_before_the_wait_is_not_missed(works: Ope
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        ({"action": "perhaps"}, "action"),
         ({"action": "go", "n": "five"}, "/n"),
-        ({}, "action"),
-        ("go", "map"),
         (None, "map"),
         ({"action": "go", "wait_id": "another"}, "wait_id"),
     ],
@@ -103,15 +89,6 @@ async def test_an_invalid_signal_is_consumed_and_the_wait_continues(works: Open,
     assert reason in str(refused["reason"])
     assert (await w.store.pending_signals(job)).signals == ()
     assert (await w.drive(job, {"word": [{"action": "go"}]})).status == "succeeded"
-
-
-async def test_a_waiting_job_continues_in_another_process(works: Open) -> None:
-    """As ``stepladder run --job`` does: nothing is due, and the answer itself wakes the job."""
-    w = await works()
-    job = await w.submit({"hold": waiting()})
-    assert (await w.drive(job)).status == "waiting"
-    assert (await asyncio.wait_for(w.drive(job), 10)).status == "waiting"
-    assert (await asyncio.wait_for(w.drive(job, {"word": [{"action": "go"}]}), 10)).status == "succeeded"
 
 
 async def test_a_job_that_waits_can_be_cancelled(works: Open) -> None:
@@ -143,13 +120,6 @@ async def test_a_wait_that_nobody_ends_times_out(works: Open) -> None:
     await eventually(ended)
     done = await w.job(job)
     assert (done.status, done.state, done.result) == ("succeeded", "late", {"spoken": False})
-
-
-async def test_a_wait_of_no_time_is_over_within_one_run(works: Open) -> None:
-    w = await works()
-    hold = waiting(timeout_s=0)
-    hold["next"] = hold["next"] | {"timeout": "late"}
-    assert (await w.run({"hold": hold, "late": {"end": "succeeded"}})).status == "succeeded"
 
 
 async def test_the_deadline_stands_still_while_a_job_waits(works: Open) -> None:

@@ -61,15 +61,6 @@ async def test_a_principals_bound_holds_and_skipped_jobs_run_later(plant: Open, 
         assert most == bound
 
 
-async def test_a_workflows_bound_holds_across_workers(plant: Open) -> None:
-    with plant(**always(Answer(SEVEN, delay_s=0.1))) as p:
-        for _ in range(2):
-            p.start_worker(concurrency=10).wait_until_ready()
-        await p.submit(chain(1, limits={"max_in_flight": 3}), 20)
-        p.wait_until_all_succeeded()
-        assert p.engine.peak_in_flight == 3
-
-
 async def test_an_engines_bound_holds_while_workers_are_killed(plant: Open) -> None:
     with plant(**always(Answer(SEVEN, delay_s=0.3))) as p:
         killed, other = (p.start_worker(concurrency=10, engine_concurrency=6) for _ in range(2))

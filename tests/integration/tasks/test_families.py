@@ -137,15 +137,3 @@ async def test_a_hundred_children_over_two_workers_keep_to_their_bound(plant: Op
         assert result(p, "family") == list(range(1, 101))
         assert 4 <= p.engine.peak_in_flight <= 8
         assert len(p.engine.requests) == 100
-
-
-async def test_a_parent_that_is_cancelled_takes_its_children_with_it(plant: Open) -> None:
-    with plant(respond=Engine(1, 2, 3)) as p:
-        p.start_worker().wait_until_ready()
-        await publish_child(p)
-        [parent] = await p.submit(calling(3, concurrency=3))
-        wait_until(lambda: p.engine.in_flight == 3, PATIENT_S, what="all children are under way")
-        async with Database(p.database_url) as database:
-            await Store(database).request_cancel(parent)
-        wait_until(lambda: p.statuses() == {"cancelled"}, PATIENT_S, what="the whole family has ended")
-        wait_until(lambda: p.engine.in_flight == 0, PATIENT_S, what="every request is broken off")

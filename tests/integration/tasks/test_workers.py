@@ -90,13 +90,6 @@ async def test_the_sweep_replaces_messages_of_a_flushed_broker(plant: Open) -> N
         assert set(Counter(map(turn_of, p.engine.requests)).values()) == {1}
 
 
-async def test_a_job_whose_message_was_lost_is_found(plant: Open) -> None:
-    with plant(**always(SEVEN)) as p:
-        p.start_worker().wait_until_ready()
-        await p.submit(chain(1), notify=False)
-        p.wait_until_all_succeeded()
-
-
 async def test_meaningless_messages_do_no_harm(plant: Open) -> None:
     with plant(**always(SEVEN)) as p:
         worker = p.start_worker()
