@@ -43,6 +43,11 @@ async def ask(client: EngineClient, *, stream: bool = False, timeout_s: float | 
     return (await client.ask(body(stream=stream), request_id="r-1", timeout_s=timeout_s)).arrival
 
 
+def lost(arrival: Arrival) -> Lost:
+    assert isinstance(arrival, Lost)
+    return arrival
+
+
 def written(engine: ScriptedEngine, reply: Reply) -> bytes:
     """What the engine has put into the body of its first answer."""
     return b"".join(wire_reply(reply, engine.requests[0], model=engine.model).pieces)
@@ -174,9 +179,7 @@ async def test_each_fault_has_its_cause(kind: FaultKind, cause: Cause | None, st
 async def test_a_closed_port_is_connect() -> None:
     async with ScriptedEngine(["hi"]) as engine, EngineClient(engine.url) as client:
         await asyncio.to_thread(engine.down)
-        arrival = await ask(client)
-        assert isinstance(arrival, Lost)
-        assert arrival.cause is Cause.CONNECT
+        assert lost(await ask(client)).cause is Cause.CONNECT
 
 
 async def test_a_failed_tls_handshake_is_connect() -> None:
@@ -185,9 +188,7 @@ async def test_a_failed_tls_handshake_is_connect() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
     async with bare_server(plain) as url, EngineClient(url.replace("http:", "https:")) as client:
-        arrival = await ask(client)
-        assert isinstance(arrival, Lost)
-        assert arrival.cause is Cause.CONNECT
+        assert lost(await ask(client)).cause is Cause.CONNECT
 
 
 async def test_a_host_that_does_not_pick_up_is_connect() -> None:
@@ -199,9 +200,7 @@ async def test_a_host_that_does_not_pick_up_is_connect() -> None:
             caller.connect_ex(deaf.getsockname())
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
         async with EngineClient(url, settings=Settings(connect_timeout_s=0.2)) as client:
-            arrival = await ask(client)
-            assert isinstance(arrival, Lost)
-            assert arrival.cause is Cause.CONNECT
+            assert lost(await ask(client)).cause is Cause.CONNECT
 
 
 @pytest.mark.parametrize(
@@ -224,8 +223,7 @@ async def test_broken_http_is_told_from_a_broken_connection(reply: bytes, cause:
         writer.write(reply)
 
     async with bare_server(answer) as url, EngineClient(url) as client:
-        arrival = await ask(client)
-        assert isinstance(arrival, Lost)
+        arrival = lost(await ask(client))
         assert arrival.cause is cause
         assert arrival.detail
 
@@ -244,9 +242,7 @@ async def test_what_came_before_the_loss_is_kept_for_every_one_of_many(stream: b
 
 async def test_no_time_left_sends_nothing() -> None:
     async with ScriptedEngine(["hi"]) as engine, EngineClient(engine.url) as client:
-        arrival = await ask(client, timeout_s=0)
-        assert isinstance(arrival, Lost)
-        assert arrival.cause is Cause.TIMEOUT
+        assert lost(await ask(client, timeout_s=0)).cause is Cause.TIMEOUT
         assert engine.requests == []
 
 
@@ -264,8 +260,7 @@ async def test_a_timeout_names_its_limit_and_closes_the_connection(
 ) -> None:
     settings = HANG if kind == "hang" else STALL
     async with ScriptedEngine([Fault(kind)]) as engine, EngineClient(engine.url, settings=settings) as client:
-        arrival = await ask(client, stream=True, timeout_s=timeout_s)
-        assert isinstance(arrival, Lost)
+        arrival = lost(await ask(client, stream=True, timeout_s=timeout_s))
         assert arrival.cause is Cause.TIMEOUT
         assert told in arrival.detail
         await eventually(lambda: engine.aborted == [1])

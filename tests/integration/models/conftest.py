@@ -115,17 +115,17 @@ class Bench:
         """Every row of every table."""
         async with await self.connect() as connection:
             return {
-                table.name: sorted(
-                    repr(row) for row in await (await connection.execute(str(table.select()))).fetchall()
-                )
+                table.name: sorted(map(repr, await (await connection.execute(str(table.select()))).fetchall()))
                 for table in metadata.sorted_tables
             }
 
-    async def row(self, job: Job) -> dict[str, Any]:
+    async def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        """On a connection of the test's own."""
         async with await self.connect() as connection:
-            query = "SELECT *, wake_at <= now() AS due FROM jobs WHERE id = %s"
-            row = await (await connection.execute(query, (job.id,))).fetchone()
-        assert row is not None
+            return await (await connection.execute(query.encode(), parameters)).fetchall()
+
+    async def row(self, job: Job) -> dict[str, Any]:
+        [row] = await self.rows("SELECT *, wake_at <= now() AS due FROM jobs WHERE id = %s", job.id)
         return row
 
     async def somebody_waits_for_a_lock(self) -> bool:
@@ -133,9 +133,7 @@ class Bench:
             SELECT count(*) AS n FROM pg_stat_activity
             WHERE datname = current_database() AND wait_event_type = 'Lock'
         """
-        async with await self.connect() as connection:
-            row = await (await connection.execute(query)).fetchone()
-        return row is not None and row["n"] > 0
+        return bool((await self.rows(query))[0]["n"])
 
 
 @pytest.fixture

@@ -185,9 +185,7 @@ async def test_a_settlement_that_comes_while_another_is_followed_changes_nothing
             settling = asyncio.create_task(bench.store.settle(job.id, KEY, NOT_DONE))
             await settling
         assert settling.result() is Settling.CONTRADICTED
-    async with await bench.connect() as connection:
-        rows = await (await connection.execute("SELECT done, by FROM settlements")).fetchall()
-    assert rows == [{"done": True, "by": "kim"}]
+    assert await bench.rows("SELECT done, by FROM settlements") == [{"done": True, "by": "kim"}]
 
 
 async def test_a_settlement_of_a_paused_job_is_kept_until_it_goes_on(bench: Bench) -> None:

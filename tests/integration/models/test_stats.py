@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -67,11 +67,6 @@ async def play(bench: Bench, *verdicts: Verdict) -> Claim:
     return claim
 
 
-async def select(bench: Bench, query: str) -> list[dict[str, Any]]:
-    async with await bench.connect() as connection:
-        return await (await connection.execute(query)).fetchall()
-
-
 async def stats_of(database: Database) -> WorkflowStats:
     [stats] = await Reads(database).stats(LONG_AGO)
     return stats
@@ -79,9 +74,9 @@ async def stats_of(database: Database) -> WorkflowStats:
 
 async def test_without_prices_a_cost_is_unknown_and_not_zero(bench: Bench, database: Database) -> None:
     await play(bench, BROKEN_RULE, VALID)
-    assert await select(bench, "SELECT cost FROM attempt_outcomes") == [{"cost": None}, {"cost": None}]
-    assert await select(bench, "SELECT cost FROM job_overview") == [{"cost": None}]
-    [rates] = await select(bench, "SELECT cost, cost_per_usable, tokens_per_usable FROM failure_rates")
+    assert await bench.rows("SELECT cost FROM attempt_outcomes") == [{"cost": None}, {"cost": None}]
+    assert await bench.rows("SELECT cost FROM job_overview") == [{"cost": None}]
+    [rates] = await bench.rows("SELECT cost, cost_per_usable, tokens_per_usable FROM failure_rates")
     assert (rates["cost"], rates["cost_per_usable"], rates["tokens_per_usable"]) == (None, None, 300)
     stats = await stats_of(database)
     assert (stats.cost, stats.cost_per_usable, stats.currency, stats.tokens_per_usable) == (None, None, None, 300.0)
@@ -94,12 +89,12 @@ async def test_the_first_prices_apply_to_the_past_and_later_ones_do_not(bench: B
     await play(bench, VALID)
     assert await keep_prices(database, Prices({"model": price("10", "20"), "other": price("7", "7")}, "EUR"))
     await play(bench, VALID)
-    costs = [row["cost"] for row in await select(bench, "SELECT cost FROM attempt_outcomes ORDER BY started_at")]
+    costs = [row["cost"] for row in await bench.rows("SELECT cost FROM attempt_outcomes ORDER BY started_at")]
     assert costs == [Decimal("0.0002"), Decimal("0.0002"), Decimal("0.002")]
     assert [str(cost) for cost in costs] == ["0.0002", "0.0002", "0.002"]
-    [rates] = await select(bench, "SELECT sum(cost) AS cost, min(currency) AS currency FROM failure_rates")
+    [rates] = await bench.rows("SELECT sum(cost) AS cost, min(currency) AS currency FROM failure_rates")
     assert (rates["cost"], rates["currency"]) == (Decimal("0.0024"), "EUR")
-    [kept] = await select(bench, "SELECT count(*) AS n FROM prices WHERE model = 'other'")
+    [kept] = await bench.rows("SELECT count(*) AS n FROM prices WHERE model = 'other'")
     assert kept["n"] == 1  # what did not change was not written again
 
 
@@ -112,10 +107,10 @@ async def test_a_models_own_price_wins_over_the_default(bench: Bench, database: 
     await play(bench, VALID)
     await keep_prices(database, Prices({}))
     await play(bench, VALID)
-    costs = [row["cost"] for row in await select(bench, "SELECT cost FROM attempt_outcomes ORDER BY started_at")]
+    costs = [row["cost"] for row in await bench.rows("SELECT cost FROM attempt_outcomes ORDER BY started_at")]
     assert costs == [Decimal("0.0001"), Decimal("0.0003"), Decimal("0.0001"), None]
     assert (await stats_of(database)).cost is None  # one of four has no price, and so their sum is not known
-    [rates] = await select(bench, "SELECT cost FROM failure_rates")
+    [rates] = await bench.rows("SELECT cost FROM failure_rates")
     assert rates["cost"] is None
 
 
@@ -126,24 +121,24 @@ async def test_costs_in_two_currencies_are_not_added_up(bench: Bench, database: 
     await play(bench, VALID)
     stats = await stats_of(database)
     assert (stats.cost, stats.currency) == (None, None)
-    assert await select(bench, "SELECT cost, currency FROM failure_rates") == [{"cost": None, "currency": None}]
+    assert await bench.rows("SELECT cost, currency FROM failure_rates") == [{"cost": None, "currency": None}]
 
 
 async def test_processes_that_start_at_once_write_each_price_once(bench: Bench, database_url: str) -> None:
     wanted = [Prices({"a": price(str(n), "1"), "*": price("1", "1")}) for n in (1, 2)] * 3
     async with Database(database_url, size=6) as wide:
         await asyncio.gather(*(keep_prices(wide, prices) for prices in wanted))
-    now = await select(bench, "SELECT model FROM prices WHERE until IS NULL ORDER BY model")
+    now = await bench.rows("SELECT model FROM prices WHERE until IS NULL ORDER BY model")
     assert [row["model"] for row in now] == ["*", "a"]
     crossed = "SELECT FROM prices p JOIN prices q ON p.model = q.model AND p.since < q.since WHERE p.until > q.since"
-    assert await select(bench, crossed) == []
-    assert await select(bench, "SELECT FROM prices WHERE since > until") == []
+    assert await bench.rows(crossed) == []
+    assert await bench.rows("SELECT FROM prices WHERE since > until") == []
 
 
 async def test_an_answer_without_token_counts_leaves_the_cost_known(bench: Bench, database: Database) -> None:
     await keep_prices(database, Prices({"*": price("1", "1")}))
     await play(bench, LOST, VALID)
-    [job] = await select(bench, "SELECT cost FROM job_overview")
+    [job] = await bench.rows("SELECT cost FROM job_overview")
     assert job["cost"] == Decimal("0.00015")
     stats = await stats_of(database)
     assert [share.cost for share in stats.outcomes] == [0.00015, None]
@@ -175,13 +170,13 @@ async def test_statistics_count_tokens_and_costs_retries_included(bench: Bench, 
     assert stats.cost == pytest.approx(0.0013)
     assert stats.cost_per_usable == pytest.approx(0.0013 / 3)
     assert stats.jobs.live == 4
-    [view] = await select(bench, "SELECT * FROM failure_rates")
+    [view] = await bench.rows("SELECT * FROM failure_rates")
     for name in ("validity", "truncation", "zero_token", "transport"):
         assert float(view[f"{name}_rate"]) == pytest.approx(getattr(rates, name), abs=0.0001)
     assert float(view["first_pass_format"]) == 0.25
     assert float(view["cost"]) == pytest.approx(stats.cost)
     assert float(view["cost_per_usable"]) == pytest.approx(stats.cost_per_usable)
-    took = await select(bench, "SELECT attempts, turns, accepted FROM attempts_per_turn ORDER BY attempts")
+    took = await bench.rows("SELECT attempts, turns, accepted FROM attempts_per_turn ORDER BY attempts")
     assert [tuple(row.values()) for row in took] == [(1, 2, 1), (3, 2, 2)]
 
 
@@ -210,7 +205,7 @@ async def test_carried_turns_are_not_counted(bench: Bench, database: Database) -
     async with await bench.connect() as connection:
         await connection.execute("UPDATE turns SET carried = true")
     assert (await stats_of(database)).attempts_per_turn == []
-    assert await select(bench, "SELECT * FROM attempts_per_turn") == []
+    assert await bench.rows("SELECT * FROM attempts_per_turn") == []
 
 
 STEP = timedelta(minutes=10)

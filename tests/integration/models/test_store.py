@@ -56,8 +56,7 @@ async def test_output_schemas_are_kept_once_by_their_hash(bench: Bench) -> None:
     await bench.store.keep_schemas({"h1": {"type": "object", "title": "\0"}, "h2": {}})
     await bench.store.keep_schemas({"h1": {"type": "array"}, "h3": True})
     await bench.store.keep_schemas({})
-    async with await bench.connect() as connection:
-        rows = await (await connection.execute("SELECT hash, schema FROM output_schemas ORDER BY hash")).fetchall()
+    rows = await bench.rows("SELECT hash, schema FROM output_schemas ORDER BY hash")
     assert [(row["hash"], row["schema"]) for row in rows] == [
         ("h1", {"type": "object", "title": "\0"}),
         ("h2", {}),

@@ -283,9 +283,7 @@ async def test_a_stream_is_kept_compressed_and_comes_back_byte_for_byte(bench: B
     assert await bench.answer(claim, attempt, Received(200, body, streamed=True))
     await bench.store.release(claim)
     assert (await bench.pending(job)).arrival == Received(200, body, streamed=True)
-    async with await bench.connect() as connection:
-        row = await (await connection.execute("SELECT length(raw) AS size, raw_encoding FROM attempts")).fetchone()
-    assert row is not None
+    [row] = await bench.rows("SELECT length(raw) AS size, raw_encoding FROM attempts")
     assert row["raw_encoding"] == "gzip"
     assert row["size"] < len(body) / 20
 

@@ -56,11 +56,6 @@ RIGHT = Verdict(
 )
 
 
-async def select(bench: Bench, query: str) -> list[dict[str, Any]]:
-    async with await bench.connect() as connection:
-        return await (await connection.execute(query)).fetchall()
-
-
 async def two_attempts(bench: Bench, first: Verdict, second: Verdict, arrival: Any = None) -> Job:
     """A turn whose first answer was not accepted, and whose second was."""
     job = await bench.submit()
@@ -86,7 +81,7 @@ async def test_a_view_has_the_promised_columns_first(bench: Bench, view: str) ->
 
 async def test_an_attempt_that_broke_a_rule_is_shown_with_the_rule_and_its_bytes(bench: Bench) -> None:
     job = await two_attempts(bench, WRONG, RIGHT)
-    wrong, right = await select(bench, "SELECT * FROM attempt_outcomes ORDER BY attempt")
+    wrong, right = await bench.rows("SELECT * FROM attempt_outcomes ORDER BY attempt")
     assert (wrong["job_id"], wrong["turn"], wrong["attempt"]) == (job.id, 1, 1)
     assert (wrong["outcome"], wrong["cause"], wrong["rung_schema"], wrong["rung_semantic"]) == (
         "semantic", "arithmetic", "passed", "failed",
@@ -104,7 +99,7 @@ async def test_an_attempt_that_broke_a_rule_is_shown_with_the_rule_and_its_bytes
 
 async def test_a_stream_is_read_by_unpacking_it(bench: Bench) -> None:
     await two_attempts(bench, WRONG, RIGHT, Received(200, b"data: [DONE]\n\n", streamed=True))
-    row = (await select(bench, "SELECT raw, raw_encoding FROM attempt_outcomes WHERE attempt = 1"))[0]
+    row = (await bench.rows("SELECT raw, raw_encoding FROM attempt_outcomes WHERE attempt = 1"))[0]
     assert row["raw_encoding"] == "gzip"
     assert gzip.decompress(row["raw"]) == b"data: [DONE]\n\n"
 
@@ -112,12 +107,12 @@ async def test_a_stream_is_read_by_unpacking_it(bench: Bench) -> None:
 async def test_an_attempt_in_flight_is_shown_without_an_outcome(bench: Bench, database: Database) -> None:
     job = await bench.submit()
     await bench.ask(await bench.claim(job))
-    (row,) = await select(bench, "SELECT * FROM attempt_outcomes")
+    (row,) = await bench.rows("SELECT * FROM attempt_outcomes")
     assert (row["outcome"], row["raw"], row["rung_parse"]) == (None, None, None)
     assert row["started_at"] is not None
-    (turn,) = await select(bench, "SELECT * FROM turn_outcomes")
+    (turn,) = await bench.rows("SELECT * FROM turn_outcomes")
     assert (turn["outcome"], turn["attempts"], turn["finished_at"]) == (None, 1, None)
-    assert await select(bench, "SELECT * FROM failure_rates") == []
+    assert await bench.rows("SELECT * FROM failure_rates") == []
     (read,) = await Reads(database).turns(job.id)
     (attempt,) = read.attempts
     assert (read.outcome, attempt.outcome, attempt.rungs, attempt.usage, attempt.errors) == (None, None, None, None, ())
@@ -125,10 +120,10 @@ async def test_an_attempt_in_flight_is_shown_without_an_outcome(bench: Bench, da
 
 async def test_a_turn_and_its_job_are_shown_once_each(bench: Bench) -> None:
     job = await two_attempts(bench, WRONG, RIGHT)
-    (turn,) = await select(bench, "SELECT * FROM turn_outcomes")
+    (turn,) = await bench.rows("SELECT * FROM turn_outcomes")
     assert (turn["job_id"], turn["workflow"], turn["version"], turn["turn"]) == (job.id, "usage-bill", 1, 1)
     assert (turn["outcome"], turn["attempts"], turn["output"]) == ("valid", 2, {"hours": 12, "total": 36})
-    (overview,) = await select(bench, "SELECT * FROM job_overview")
+    (overview,) = await bench.rows("SELECT * FROM job_overview")
     assert (overview["job_id"], overview["status"], overview["turn_count"], overview["attempts"]) == (
         job.id, "running", 1, 2,
     )  # fmt: skip
@@ -140,7 +135,7 @@ async def test_failure_rates_count_attempts_and_tell_format_from_semantics(bench
     await two_attempts(bench, WRONG, RIGHT)  # the first answer kept to the schema, and broke a rule
     await two_attempts(bench, broken, RIGHT)  # the first answer did not keep to the schema
     await two_attempts(bench, lost, RIGHT, Lost(Cause.CONNECT, "refused"))  # the first answer came second
-    (rates,) = await select(bench, "SELECT * FROM failure_rates")
+    (rates,) = await bench.rows("SELECT * FROM failure_rates")
     assert {word: rates[word] for word in Outcome if rates[word]} == {
         "valid": 3, "semantic": 1, "parse_failure": 1, "transport": 1,
     }  # fmt: skip
@@ -189,9 +184,7 @@ async def test_what_a_user_typed_cannot_break_a_view(bench: Bench) -> None:
     claim = await bench.judge(claim, attempt, odd)
     await bench.commit(claim, Transition(replace(claim.job, failure_detail="\0", state="usage"), Rest(NOW)))
     for view in PROMISED:
-        async with await bench.connect() as connection:
-            rows = await (await connection.execute(SQL("SELECT * FROM {}").format(Identifier(view)))).fetchall()
-        assert len(rows) == 1, view
+        assert len(await bench.rows(f"SELECT * FROM {view}")) == 1, view  # noqa: S608 -- a name of ours
 
 
 async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_it_ends(
@@ -199,7 +192,7 @@ async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_i
 ) -> None:
     job = await bench.submit()
     claim = await bench.claim(job)
-    assert (await select(bench, "SELECT degraded FROM job_overview"))[0]["degraded"] is None
+    assert (await bench.rows("SELECT degraded FROM job_overview"))[0]["degraded"] is None
 
     async def turn(ordinal: int, state: str, value: Any, *, closed: bool = True) -> None:
         kept = None if value is None else Degraded(value, (Loss("/b", "cut: \0"),), 2, Outcome.TRUNCATION)
@@ -216,7 +209,7 @@ async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_i
         assert await bench.commit(claim, Transition(claim.job, Rest(NOW), visits=(visit,)), release=False)
 
     async def shown() -> dict[str, Any]:
-        rows = await select(bench, "SELECT degraded FROM job_overview")
+        rows = await bench.rows("SELECT degraded FROM job_overview")
         found = await Reads(database).overview(job.id)
         assert found is not None
         seen = {} if found.degraded is None else json.loads(json_text(found.degraded))
@@ -225,7 +218,7 @@ async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_i
 
     await turn(1, "one", {"a": "\0"})
     assert await shown() == {"one": {"a": "\0"}}
-    rows = await select(bench, "SELECT degraded FROM turn_outcomes")
+    rows = await bench.rows("SELECT degraded FROM turn_outcomes")
     assert rows[0]["degraded"]["lost"] == [{"pointer": "/b", "reason": "cut: \0"}]
     await turn(2, "two", [None])
     await turn(3, "one", {"a": 2})
