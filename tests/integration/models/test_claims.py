@@ -232,7 +232,7 @@ async def test_what_comes_during_a_take_over_writes_nothing(bench: Bench, late: 
             await eventually(bench.somebody_waits_for_a_lock)
         assert not await writing_late
     assert (await bench.row(job))["status"] == "running"
-    assert (await bench.pending(job)).arrival is None
+    assert await bench.rows("SELECT arrived_at FROM attempts") == [{"arrived_at": None}]
 
 
 async def test_a_take_over_that_comes_during_the_last_commit_finds_nothing_to_do(bench: Bench) -> None:
