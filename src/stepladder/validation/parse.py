@@ -33,7 +33,7 @@ MAX_INTEGER_DIGITS = 308
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s"\[\]{}:,]+', re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<unpaired>u[dD][89a-fA-F])|.)", re.DOTALL)
 _INFINITE = (math.inf, -math.inf)
 _SHAPES = bytes.maketrans(b"123456789E{", b"000000000e[")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -218,18 +218,9 @@ def _find(text: str, refused: Refused) -> int:
 
 def _lone_surrogate(text: str) -> int | None:
     """The position of an unpaired surrogate escape. ``text`` is a JSON document, so escapes are in strings only."""
-    if "\\u" not in text or _SURROGATE_ESCAPE.search(text) is None:
+    if _SURROGATE_ESCAPE.search(text) is None:
         return None
-    high: tuple[int, int] | None = None
-    for match in _ESCAPE.finditer(text):
-        code = int(match.group(1), 16) if match.group(1) else 0
-        low = 0xDC00 <= code <= 0xDFFF
-        if high is not None and not (low and match.start() == high[1]):
-            return high[0]
-        if high is None and low:
-            return match.start()
-        high = match.span() if 0xD800 <= code <= 0xDBFF else None
-    return high[0] if high is not None else None
+    return next((match.start() for match in _ESCAPE.finditer(text) if match["unpaired"]), None)
 
 
 def _skip_space(text: str, start: int) -> int:

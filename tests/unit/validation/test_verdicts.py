@@ -365,9 +365,20 @@ def test_of_many_braces_sixteen_are_tried_from_either_end(before: int, after: in
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("{}", True), ("[]", True), ("7", False), ('\ud800 {"a": 1}', True), ("\ud800", False), ("so {} it is", False)],
+    [
+        ("{}", True),
+        ("[1, 2]", True),
+        ("7", False),
+        ('\ud800 {"a": 1}', True),
+        ("\ud800", False),
+        ("so {} it is", False),
+        ('So it is {"a": {"b": 1}}, I think.', True),
+        ('{} [] 12 "text" {a: 1} [see there]', False),
+        ("{" * 5000 + ' then {"a": 1}', True),
+        ('{"a":' * 50_000, False),
+    ],
 )
-def test_an_empty_document_is_one_where_nothing_else_stands(text: str, found: bool) -> None:
+def test_a_document_in_text_is_an_object_with_fields_or_the_whole_text(text: str, found: bool) -> None:
     assert holds_document(text) is found
 
 
