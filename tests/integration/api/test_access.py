@@ -171,7 +171,7 @@ async def test_an_address_that_is_taken_is_said(api: Api, database_url: str) -> 
 
     database = Database(database_url)
     app = create_app(database, Store(database), Reads(database), KIT, notify)
-    with pytest.raises(BadInputError, match="cannot listen at 127"):
+    with pytest.raises(BadInputError, match="cannot listen on 127"):
         await serve(app, "127.0.0.1", httpx.URL(api.url).port or 0)
 
 

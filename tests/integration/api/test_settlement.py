@@ -142,7 +142,7 @@ async def test_what_cannot_be_is_not_kept(paying: Api, paid: list[int], body: ob
 
 async def test_a_job_that_waits_for_something_else_says_for_what(paying: Api, paid: list[int]) -> None:
     job = await paying.submit(workflow="paying", input={})
-    assert "a worker has it" in problem(await settle(paying, job, DONE), 409)["detail"]
+    assert "a worker is running it" in problem(await settle(paying, job, DONE), 409)["detail"]
     await run(paying, job["id"], paid)
     found = problem(await settle(paying, job, DONE), 409)
     assert found["detail"].endswith("it does not wait for settlement: it waits for the signal confirmation")

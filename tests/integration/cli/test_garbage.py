@@ -51,7 +51,7 @@ GARBAGE = {
     "no text": Garbage(("UTF-8", r"byte 0"), words=("latin.yaml", *GOOD)),
     "no file": Garbage((r"nowhere\.yaml cannot be read", "No such file"), words=("nowhere.yaml", *GOOD)),
     "duplicate keys": Garbage(
-        (r"'start' stands twice", rf"line {line_of('start: look') + 1}\b"),
+        (r"'start' occurs twice", rf"line {line_of('start: look') + 1}\b"),
         document=changed("start: look\n", "start: look\nstart: sum\n"),
     ),
     "an unknown state": Garbage(

@@ -106,7 +106,7 @@ async def judged_live(works: Works, job: UUID, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_an_engine_sends_gets_the_verdict_that_judge_gives(works: Open, stream: bool) -> None:
     w = await works(respond=lambda request: reply(request) or BROKEN)
-    runner = w.runner()
+    runner = w.runner(lease_s=60)  # they all start at once
     sent = {name: one for name, one in ANSWERED.items() if "schema_known_bad" not in one}
     jobs = {name: await w.submit(states(one, stream=stream)) for name, one in sent.items()}
     await asyncio.gather(*(runner.run_slice(job) for job in jobs.values()))
