@@ -26,6 +26,7 @@ from stepladder.runner.runner import Runner
 from stepladder.sdk import kit
 from stepladder.workflows.transition import RunTool
 from stepladder.workflows.visits import ToolCall
+from support.machines import document, machine_of
 
 if TYPE_CHECKING:
     from stepladder.workflows.transition import Transition
@@ -42,6 +43,9 @@ STATES: dict[str, Any] = {
     "told": {"end": "succeeded", "result": "errors.act"},
 }
 """One tool behind a person's word, as what cannot be undone has to stand; and another, which the job goes on to."""
+
+
+WARM_UP = "done: {end: succeeded}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ async def _drive(crash: Crash) -> None:
     async with Database(crash.database_url) as database, EngineClient(crash.engine_url) as client:
         store = DyingStore(database) if crash.point == "returned" else Store(database)
         machines = Machines(store, kit.registered())
+        machine_of(document(WARM_UP))  # a cold process takes long to load the compiler, and holds a lease meanwhile
         await Runner(store, machines, client, await identify(client), observe=observe).run_slice(UUID(crash.job))
 
 
