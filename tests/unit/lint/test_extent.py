@@ -191,66 +191,65 @@ def test_hostile_schemas_end_by_counted_work(schema: Any) -> None:
 
 words = st.sampled_from(["a", "b", "c"])
 bounds = st.integers(0, 5) | st.sampled_from([10**9, 10**30])
-leaves: st.SearchStrategy[Any] = (
-    st.fixed_dictionaries(
-        {"type": st.sampled_from(["integer", "number"])},
-        optional={
-            "minimum": st.integers(-9, 9) | st.floats(-9, 9),
-            "exclusiveMaximum": st.integers(-9, 10**20) | st.floats(0, 1e300),
-            "multipleOf": st.sampled_from([1, 2, 0.01, 0.5, 7.5, 1e-200]),
-        },
+
+
+def typed(*types: str, **keywords: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Schemas of one of the types with some of the keywords."""
+    return st.fixed_dictionaries({"type": st.sampled_from(types)}, optional=keywords)
+
+
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    members = st.dictionaries(words, inner, max_size=3)
+    an_object = typed(
+        "object",
+        properties=members,
+        required=st.lists(words, max_size=2, unique=True),
+        additionalProperties=st.booleans() | inner,
+        patternProperties=st.dictionaries(st.just("^[xyz]$"), inner),
+        minProperties=bounds,
+        maxProperties=bounds,
+        propertyNames=inner,
+        dependentRequired=st.dictionaries(words, st.lists(words, unique=True), max_size=2),
     )
-    | st.fixed_dictionaries(
-        {"type": st.just("string")},
-        optional={
-            "minLength": bounds,
-            "maxLength": bounds,
-            "pattern": st.sampled_from(["^a*$", "^[ab]{2,}$", "(a|b)c?", "^(?!a)"]) | st.from_regex(r"[ab]{0,3}"),
-            "format": st.sampled_from(["date", "email", "uuid", "unknown"]),
-        },
+    an_array = typed(
+        "array",
+        items=inner,
+        prefixItems=st.lists(inner, min_size=1, max_size=2),
+        contains=inner,
+        minItems=bounds,
+        maxItems=bounds,
+        uniqueItems=st.booleans(),
     )
-    | st.lists(st.sampled_from([1, 1.0, "a", None, True, []]), min_size=1, max_size=3, unique_by=repr).map(
-        lambda options: {"enum": options}
-    )
-    | words.map(lambda word: {"const": word})
-    | st.sampled_from(["null", "boolean", "array", "object"]).map(lambda word: {"type": word})
-    | st.just({"$ref": "#/$defs/again"})
-    | st.booleans()
-)
-schemas: st.SearchStrategy[Any] = st.recursive(
-    leaves,
-    lambda inner: (
-        st.fixed_dictionaries(
-            {"type": st.just("object"), "properties": st.dictionaries(words, inner, max_size=3)},
-            optional={
-                "required": st.lists(words, max_size=2, unique=True),
-                "additionalProperties": st.booleans() | inner,
-                "patternProperties": st.dictionaries(st.just("^[xyz]$"), inner),
-                "minProperties": bounds,
-                "maxProperties": bounds,
-                "propertyNames": inner,
-                "dependentRequired": st.dictionaries(words, st.lists(words, unique=True), max_size=2),
-            },
-        )
-        | st.fixed_dictionaries(
-            {"type": st.just("array")},
-            optional={
-                "items": inner,
-                "prefixItems": st.lists(inner, min_size=1, max_size=2),
-                "contains": inner,
-                "minItems": bounds,
-                "maxItems": bounds,
-                "uniqueItems": st.booleans(),
-            },
-        )
-        | inner.map(lambda schema: {"not": schema})
-        | st.tuples(st.sampled_from(["allOf", "anyOf", "oneOf"]), st.lists(inner, min_size=1, max_size=4)).map(
-            lambda pair: {pair[0]: pair[1]}
-        )
-        | st.tuples(inner, inner, inner).map(lambda parts: dict(zip(("if", "then", "else"), parts, strict=True)))
+    branches = [st.fixed_dictionaries({word: st.lists(inner, min_size=1, max_size=4)}) for word in BRANCHES]
+    conditions = [{"not": inner}, {"if": inner, "then": inner, "else": inner}]
+    return st.one_of(an_object, an_array, *branches, *map(st.fixed_dictionaries, conditions))
+
+
+BRANCHES = ("allOf", "anyOf", "oneOf")
+leaves: st.SearchStrategy[Any] = st.one_of(
+    typed(
+        "integer",
+        "number",
+        minimum=st.integers(-9, 9) | st.floats(-9, 9),
+        exclusiveMaximum=st.integers(-9, 10**20) | st.floats(0, 1e300),
+        multipleOf=st.sampled_from([1, 2, 0.01, 0.5, 7.5, 1e-200]),
     ),
-    max_leaves=10,
+    typed(
+        "string",
+        minLength=bounds,
+        maxLength=bounds,
+        pattern=st.sampled_from(["^a*$", "^[ab]{2,}$", "(a|b)c?", "^(?!a)"]) | st.from_regex(r"[ab]{0,3}"),
+        format=st.sampled_from(["date", "email", "uuid", "unknown"]),
+    ),
+    st.fixed_dictionaries(
+        {"enum": st.lists(st.sampled_from([1, 1.0, "a", None, True, []]), min_size=1, max_size=3, unique_by=repr)}
+    ),
+    st.fixed_dictionaries({"const": words}),
+    typed("null", "boolean", "array", "object"),
+    st.just({"$ref": "#/$defs/again"}),
+    st.booleans(),
 )
+schemas = st.recursive(leaves, nested, max_leaves=10)
 
 
 @settings(deadline=None)
