@@ -57,11 +57,13 @@ def _set(document: Any, path: str, value: Json) -> Finding | None:
     for depth, step in enumerate(before):
         if isinstance(here, dict) and step not in here:
             if steps[0] == "states" and depth == 1:
-                return _no_such(path, steps[:2], f"there is no state `{step}`", list(here))
+                close = difflib.get_close_matches(step, here, n=1)
+                remedy = f"did you mean `{close[0]}`?" if close else f"the states are {', '.join(list(here)[:20])}"
+                return Finding("bad_path", "/states", f"`{path}`: there is no state `{step}`", remedy)
             here[step] = {}
         at = _index(step) if isinstance(here, list) else step
         if not isinstance(here, dict | list) or at is None or (isinstance(at, int) and at >= len(here)):
-            return _nowhere(path, steps[: depth + 1], here)
+            return _no_such_place(path, steps[: depth + 1], here)
         here = here[int(at)] if isinstance(here, list) else here[at]
     if isinstance(here, dict):
         if value is None:
@@ -71,7 +73,7 @@ def _set(document: Any, path: str, value: Json) -> Finding | None:
         return None
     at = _index(last) if isinstance(here, list) else None
     if at is None or at > len(here) or (at == len(here) and value is None):
-        return _nowhere(path, steps, here)
+        return _no_such_place(path, steps, here)
     here[at : at + 1] = [] if value is None else [value]
     return None
 
@@ -80,16 +82,10 @@ def _index(step: str) -> int | None:
     return int(step) if step.isascii() and step.isdigit() and len(step) < 6 else None
 
 
-def _nowhere(path: str, steps: Sequence[str], here: Any) -> Finding:
+def _no_such_place(path: str, steps: Sequence[str], here: Any) -> Finding:
     if isinstance(here, list):
         remedy = f"it has {len(here)} items, counted from 0"
         return Finding("bad_path", pointer(steps[:-1]), f"`{path}`: a list has no item `{steps[-1]}`", remedy)
     kind = "a string" if isinstance(here, str) else "a value"
     remedy = "change the value itself, or name a map or a list"
     return Finding("bad_path", pointer(steps[:-1]), f"`{path}`: {kind} has no field `{steps[-1]}`", remedy)
-
-
-def _no_such(path: str, steps: Sequence[str], message: str, known: Sequence[str]) -> Finding:
-    close = difflib.get_close_matches(steps[-1], known, n=1)
-    remedy = f"did you mean `{close[0]}`?" if close else f"it has {', '.join(known[:20])}"
-    return Finding("bad_path", pointer(steps[:-1]), f"`{path}`: {message}", remedy)

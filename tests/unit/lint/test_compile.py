@@ -136,10 +136,11 @@ def test_a_wait_ends_with_an_action_or_timeout(wait: str, next_: str, code: str,
     assert codes(text) == [(code, f"/states/one{where}")]
 
 
-@pytest.mark.parametrize("start", ["{tool: look, next: {ok: done}}", "{wait: {signal: s}, next: {go: done}}"])
+@pytest.mark.parametrize(
+    "start", ["tool: look, next: {ok: done}", "wait: {signal: s}, next: {go: done}", "end: failed"]
+)
 def test_any_kind_of_state_may_be_the_start(start: str) -> None:
-    assert codes(f"one: {start}\ndone: {{end: succeeded}}") == []
-    assert codes("done: {end: succeeded}") == []
+    assert codes(f"one: {{{start}}}" + ("" if start.startswith("end") else "\ndone: {end: succeeded}")) == []
 
 
 # Reaching and ending -------------------------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ from stepladder.lint.audit.vocabulary import TEXT
 from stepladder.validation.subschemas import Subschemas, children, references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from stepladder.lint.audit.vocabulary import Kinds
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.pointer import Path
@@ -107,15 +105,7 @@ class KindReader:
         said = [kinds for one in together if (kinds := self._own(one, depth + 1)) is not None]
         for keyword in ("anyOf", "oneOf"):
             branches = [self._own(path + step, depth + 1) for step in held if step[0] == keyword]
-            if branches and (either := _either(branches)) is not None:
-                said.append(either)
+            known = [kinds for kinds in branches if kinds is not None]
+            if known and len(known) == len(branches):
+                said.append(frozenset().union(*known))
         return frozenset.intersection(*said) if said else None
-
-
-def _either(branches: Iterable[Kinds | None]) -> Kinds | None:
-    found: Kinds = frozenset()
-    for kinds in branches:
-        if kinds is None:
-            return None
-        found |= kinds
-    return found
