@@ -30,7 +30,7 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A job, what is kept beside the machine's memory of it, and its answers that were judged, oldest first."""
+    """A job, its metadata outside the machine, and its judged answers, oldest first."""
 
     job: Job
     workflow: str

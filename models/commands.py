@@ -1,6 +1,6 @@
-"""What people and programs tell a job: signals, settlements, and requests to cancel, pause and unpause.
+"""Commands to a job: signals, settlements, and requests to cancel, pause and unpause.
 
-Each statement is one round trip and one transaction of its own, as in ``hot``."""
+Each statement is one round trip and one transaction, as in ``hot``."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class JobCommands:
         return None if row is None else (row["name"], row["payload"], row["by"])
 
     async def settle(self, job_id: UUID, key: str, said: Settled) -> Settling:
-        """Keeps what a person says of the call of that key, for which the job waits, once; and wakes the job."""
+        """Records a person's settlement, once, of the call with that key that the job waits for; wakes the job."""
         word = {"done": said.done, "result": json_text(said.result) if said.done else None, "by": plain(said.by)}
         row = await self._database.row(SETTLE, {"job": job_id, "key": plain(key), "waiting_for": SETTLEMENT, **word})
         return Settling.ACCEPTED if row is not None else await self.settled_before(job_id, said, key)
 
     async def settled_before(self, job_id: UUID, said: Settled, key: str | None = None) -> Settling:
-        """How this goes with what was said of the job's call of that key; without one, of the last that was settled."""
+        """Compares this with the earlier settlement of the job's call with that key, or of the last settled call."""
         before = await self._database.row(SAID, {"job": job_id, "key": plain(key)})
         if before is None:
             return Settling.NOT_ASKED
@@ -153,7 +153,7 @@ ON CONFLICT (job_id, visit) DO NOTHING
 RETURNING visit
 """
 
-# What was said last; of the call that is named, where one is.
+# The last settlement; of the named call, if one is named.
 SAID = """
 SELECT settlements.done, settlements.result, settlements.by, visits.closed_at IS NULL AS open
 FROM settlements JOIN visits USING (job_id, visit)

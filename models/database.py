@@ -33,9 +33,9 @@ SETTINGS: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_n
 
 
 def place(url: str) -> str:
-    """Where a URL leads, for people: host, port, database and user, and never the password.
+    """A URL's host, port, database and user, for people, and never the password.
 
-    Raises ``BadInputError`` for what is no URL of PostgreSQL.
+    Raises ``BadInputError`` unless it is a PostgreSQL URL.
     """
     try:
         parts = conninfo_to_dict(url)
@@ -51,7 +51,7 @@ def place(url: str) -> str:
 
 @contextmanager
 def reaching(url: str) -> Iterator[None]:
-    """Says of a broken connection where it led and what to do, as ``UnreachableError``."""
+    """Turns a broken connection into an ``UnreachableError`` that says where it led and what to do."""
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
@@ -70,7 +70,7 @@ def reaching(url: str) -> Iterator[None]:
 class Database:
     """A pool of connections to a migrated database. Open it in the loop that uses it: ``async with Database(url)``.
 
-    Every statement is a transaction of its own, and waits ``wait_s`` seconds at most for one of ``size`` connections,
+    Every statement is a separate transaction, and waits ``wait_s`` seconds at most for one of ``size`` connections,
     of which there are two or more. Raises ``BadInputError`` for a URL that cannot be read.
     """
 
@@ -110,7 +110,7 @@ class Database:
 
     async def open(self) -> None:
         """Raises ``UnreachableError`` if no server answers, the password is wrong, or the revision is another."""
-        # A connection of its own first: the pool would try again and again, and say only that time ran out.
+        # A separate connection first: the pool would retry, and report only a timeout.
         with reaching(self.url):
             async with await psycopg.AsyncConnection.connect(self.url, autocommit=True, **SETTINGS) as connection:
                 found = await _revision(connection)

@@ -16,17 +16,17 @@ LOST_AFTER_S = 3.0
 """A message that was sent this long ago, and is in no queue, was lost, or its worker was."""
 
 PATIENCE_S = 60.0
-"""The first delay while messages wait, doubled each time: a lost message cannot be told from a waiting one."""
+"""The first delay while messages wait, doubled each time: a lost message cannot be distinguished from a waiting one."""
 
 MOST = 1000
 """Jobs announced by one sweep: about 0.5 s of work. The next sweep continues."""
 
 AT_A_BOUND_S = 0.8
-"""``LOST_AFTER_S`` where jobs in flight are bounded: a message may have arrived when there was no room for its job."""
+"""``LOST_AFTER_S`` where jobs in flight are bounded: a message may have come while the bound was reached."""
 
 # A job is announced as soon as it is due, and again if no worker claimed it. Doubling the delay bounds what a backlog
 # of hours adds to the queue to a few messages per job. ``notified_at`` starts as the job's creation, since the
-# submitter notifies. Where jobs in flight are bounded, no more are announced than there is room for: a worker that
+# submitter notifies. Where jobs in flight are bounded, no more are announced than the bounds allow: a worker that
 # ends such a job claims the next without a message.
 DUE_JOBS = f"""
 WITH {IN_HAND}, silent AS MATERIALIZED (

@@ -1,4 +1,4 @@
-"""Experiments: variants on the same inputs, the live jobs that shadows run beside, and what came of their jobs."""
+"""Experiments: variants on the same inputs, the live jobs that shadows follow, and their results."""
 
 # ruff: noqa: S608 -- statements are put together from constants
 
@@ -30,7 +30,7 @@ MAX_RUNS = 1000
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A job that ended, beside which a shadow may run."""
+    """A finished job that a shadow may repeat."""
 
     id: UUID
     input: Json
@@ -38,7 +38,7 @@ class LiveJob:
 
 
 async def keep_experiment(database: Database, head: ExperimentHead) -> bool:
-    """Writes it before its jobs, which refer to it. False if a shadow runs beside this version already."""
+    """Writes it before its jobs, which refer to it. False if this version already has a shadow."""
     row = {name: getattr(head, name) for name in type(head).model_fields}
     scopes = None if head.scopes is None else sorted(head.scopes)
     columns = {"kind": head.kind.value, "arms": json_text(head.changes), "scopes": scopes}
@@ -61,7 +61,7 @@ async def experiment_of(database: Database, job_id: UUID) -> ExperimentHead | No
 
 
 async def open_shadow(database: Database, workflow: str, version: int) -> ExperimentHead | None:
-    """The one that runs beside the jobs of a version."""
+    """The open shadow of a version."""
     where = f"WHERE {_OPEN} AND workflow = %(workflow)s AND version = %(version)s"
     return await _first(database, where, workflow=workflow, version=version)
 
@@ -84,7 +84,7 @@ async def at_rest(database: Database, experiment_id: UUID) -> tuple[int, int]:
 
 
 async def read_experiment(database: Database, head: ExperimentHead) -> Experiment:
-    """The report on its jobs, by sample and variant; of a shadow the newest jobs and the live ones beside them."""
+    """The report on its jobs, by sample and variant; for a shadow, the newest jobs and their live ones."""
     jobs = await database.rows(_JOBS, {"experiment": head.id, "most": MAX_RUNS})
     judged: defaultdict[UUID, list[Row]] = defaultdict(list)
     for row in await database.rows(_JUDGED, {"jobs": [row["job"] for row in jobs]}):
@@ -121,7 +121,7 @@ async def note_look(connection: Connection, experiment_id: UUID, last: LiveJob, 
 
 
 async def stop_shadow(database: Database, experiment_id: UUID) -> None:
-    """Starts no more shadow jobs; those that exist go on."""
+    """Starts no more shadow jobs; existing ones continue."""
     await database.write(_STOP, {"id": experiment_id})
 
 

@@ -75,9 +75,9 @@ WITH held AS (
 SELECT id FROM kept WHERE NOT EXISTS (SELECT FROM let_go)
 """
 
-# The whole step is one JSON parameter, which keeps the statement's types the same whatever is missing, and so its
-# plan. JSON inside it is text, since PostgreSQL unescapes what it takes apart and refuses \u0000 there. Events get
-# their ordinals here: lines that were written from outside meanwhile (the job was paused) the machine has never seen.
+# The whole step is one JSON parameter, which keeps the statement's types, and so its plan, the same whatever is
+# missing. JSON inside it is text, since PostgreSQL unescapes what it takes apart and refuses \u0000 there. Events get
+# their ordinals here: the machine has not seen events that were written from outside meanwhile (the job was paused).
 #
 # When the job is released, its wake-up must not be lost to a signal, or a request to cancel, that the machine has not
 # seen. Both write to the job's row, as this does, so that one of the two comes second and sees the other's values:
@@ -249,8 +249,8 @@ WHERE id = %(job)s AND fence = %(fence)s
 RETURNING id
 """
 
-# The machine's memory. The answers' bytes stay where they are; only an answer that waits for its verdict is read, and
-# of an open turn what was said so far, of which something may be kept when it is given up.
+# The machine's state. Answers' bytes are not read, except an answer without a verdict, and the answers of an open turn,
+# which may become a degraded result.
 TURNS = """
 SELECT ordinal, visit, state, question, schema_hash, outcome, action, output, degraded, carried, opened_at, closed_at
 FROM turns WHERE job_id = %(job)s ORDER BY ordinal

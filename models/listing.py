@@ -22,15 +22,15 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What a job must match; of several values in one field, any will do.
+    """What a job must match; any of several values in one field matches.
 
     ``outcome``, ``cause``, ``rule`` and ``search`` apply to an attempt of the job, all to the same one. ``rule`` is the
-    id of a rule, or a keyword of a schema, that its answer broke; an observed rule counts. ``search`` is a text, in
-    whatever case, in the answer or in the reason of an error; with no other word of an attempt, in ``failure_detail``
-    as well. ``created_after`` is included, ``created_before`` is not.
+    id of a rule, or a keyword of a schema, that its answer broke; an observed rule counts. ``search`` is a
+    text, ignoring case, in the answer or in the reason of an error; without another filter on attempts, also in
+    ``failure_detail``. ``created_after`` is included, ``created_before`` is not.
     ``parent`` is the job that called it, ``replay_of`` the one that it was made from.
-    ``metadata`` maps a key to the values that will do; no value stands for none.
-    ``among`` says which jobs come into question, where that is known.
+    ``metadata`` maps a key to the accepted values; without values nothing matches.
+    ``among`` restricts the jobs, if known.
     """
 
     status: tuple[JobStatus, ...] = ()

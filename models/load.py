@@ -120,7 +120,7 @@ def _verdict(row: Row, output: Json) -> Verdict:
 
 
 def degraded_of(kept: Mapping[str, Any] | None) -> Degraded | None:
-    """What was kept of a turn, from the JSON that is stored of it."""
+    """A turn's degraded result, from its stored JSON."""
     if kept is None:
         return None
     lost = tuple(Loss(loss["pointer"], loss["reason"]) for loss in kept["lost"])
@@ -139,7 +139,7 @@ def _spent(row: Row) -> Spent:
 
 
 def settled_of(row: Row) -> Settled | None:
-    """What a person said of a visit, by its row of ``hot.VISITS``."""
+    """The settlement of a visit, from its row of ``hot.VISITS``."""
     return None if row["done"] is None else Settled(row["done"], row["said"], row["by"])
 
 
@@ -149,7 +149,7 @@ def signal_of(row: Row) -> Signal:
 
 
 def pending_of(job: Job, attempts: Sequence[Row]) -> PendingAttempt | None:
-    """The attempt that was in flight, or waited for its verdict, when the job changed hands."""
+    """The attempt that was in flight, or without a verdict, when the job was claimed."""
     turn = job.open
     if not isinstance(turn, Turn) or not turn.attempts or turn.attempts[-1].verdict is not None:
         return None

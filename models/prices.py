@@ -15,7 +15,7 @@ async def keep_prices(database: Database, prices: Prices) -> bool:
     """Writes the prices that differ from the current ones. True if there were any.
 
     They apply from now on; earlier attempts keep their cost. Only the very first prices apply to the past as well. A
-    model that is no longer named has no price of its own. Raises ``UnreachableError`` when the database breaks.
+    model that is no longer named has the price of ``*``, if any. Raises ``UnreachableError`` when the database breaks.
     """
     new = [
         {"model": model, "prompt": str(price.prompt), "completion": str(price.completion), "currency": prices.currency}

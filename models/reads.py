@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class FoundJobs:
     """Jobs, newest first, and the place to continue after, if there is more.
 
-    A search ends a page after so many jobs, matching or not; ``looked_back_to`` is when the last of them was created.
+    A search reads a limited number of jobs per page, matching or not; ``looked_back_to`` is when the last was created.
     """
 
     jobs: tuple[Job, ...]
@@ -151,9 +151,9 @@ class Reads:
         return await replays_of(self._database, job_id)
 
     async def raw(self, attempt_id: UUID) -> bytes | None:
-        """The body as received. Empty while nothing has arrived; None if there is no such attempt.
+        """The body as received. Empty before anything has arrived; None if there is no such attempt.
 
-        Raises ``GoneError`` where retention removed it.
+        Raises ``GoneError`` if retention removed it.
         """
         row = await self._database.row(_RAW, {"attempt": attempt_id})
         if row is None:
@@ -200,7 +200,7 @@ class Reads:
         return tuple(Event.model_validate(row) for row in rows)
 
     async def timeline(self, job_id: UUID) -> Timeline:
-        """What lies between a job's turns. Empty for a job that does not exist."""
+        """What happened between a job's turns. Empty for a job that does not exist."""
         turns = await self._database.rows(_TURN_VISITS, {"job": job_id})
         visits = [visit_of(row) for row in await self._database.rows(VISITS, {"job": job_id})]
         signals = await self._database.rows(_SIGNALS, {"job": job_id})

@@ -1,4 +1,4 @@
-"""What goes into the store and comes out of it, beside the machine's own memory."""
+"""What the store reads and writes, apart from the machine's own types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRow:
-    """A published workflow. ``document`` is as it was handed to ``publish``."""
+    """A published workflow. ``document`` is as it was given to ``publish``."""
 
     name: str
     version: int
@@ -41,10 +41,10 @@ class Publication(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job that is to be written, and what is kept beside the machine's memory of it.
+    """A job to be written, with its metadata outside the machine.
 
-    ``variant`` is the hash of a changed document that it runs by, ``bulk`` the order of many replays that it is of,
-    and ``created`` what its first event says. Of an ``experiment`` it runs one ``sample`` by one ``arm``.
+    ``variant`` is the hash of the changed document that it runs by, ``bulk`` its order of replays, and ``created`` the
+    data of its first event. For an ``experiment`` it runs one ``sample`` by one ``arm``.
     """
 
     job: Job
@@ -126,7 +126,7 @@ class Claim:
     the lease, by its event loop's clock. ``known_signals`` counts all signals that the job had received when
     ``signals``, those not yet taken, were read; ``cancel_requested`` was read with them. A commit that releases the job
     compares both with what has come since, so that no wake-up is lost. ``taken_over`` says that a worker lost the job
-    since the machine's last step. ``settled`` is what a person says of the call that the job is in, and ``parent`` the
+    since the machine's last step. ``settled`` is the settlement of the job's open call, and ``parent`` the
     job that called this one. ``variant`` is the hash of the changed document that it runs by.
     """
 
@@ -167,19 +167,19 @@ class LeaseStatus(StrEnum):
 
 
 class Settling(StrEnum):
-    """What became of a person's word on a call."""
+    """What became of a settlement."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
-    """The same was said before."""
+    """The same settlement was recorded before."""
     CONTRADICTED = "contradicted"
-    """Something else was said of this call before. Nothing was written."""
+    """A different settlement was recorded before. Nothing was written."""
     NOT_ASKED = "not_asked"
-    """The job does not wait for settlement, or not of the call that was named. Nothing was written."""
+    """The job does not wait for settlement, or not of the named call. Nothing was written."""
 
 
 class Receipt(StrEnum):
-    """What became of a signal, or of a request to cancel, to pause or to go on."""
+    """What became of a signal, or of a request to cancel, pause or unpause."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"

@@ -27,7 +27,7 @@ class SentRequest:
 
 
 async def read_request(database: Database, attempt_id: UUID) -> SentRequest | None:
-    """None if there is no such attempt. Raises ``LookupError`` where its schema is not in the store.
+    """None if there is no such attempt. Raises ``LookupError`` if its schema is not in the store.
 
     Earlier messages are in the transcript, which is append-only, and which retention leaves alone.
     """

@@ -25,7 +25,7 @@ PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """How long after a job's end each is kept; None is forever, and zero not at all."""
+    """How long after a job's end each is kept; None is forever, and zero removes it at once."""
 
     raw: timedelta | None = None
     events: timedelta | None = None
@@ -57,7 +57,7 @@ class Removed:
 
 
 async def retain(database: Database, ages: Ages, *, within_s: float | None = None) -> Removed:
-    """Removes what is older than ``ages``, oldest first, batch by batch, until it is done or the time is over.
+    """Removes what is older than ``ages``, oldest first, batch by batch, until it is done or out of time.
 
     Held jobs, and those whose row is locked at the moment, are skipped. Any number of processes may run it at once.
     Raises ``UnreachableError`` when the database breaks; finished batches stay removed.

@@ -1,7 +1,7 @@
-"""Divides the requests allowed at an engine among processes, so that together they keep to its bound.
+"""Divides the requests allowed at an engine among processes, so that together they stay within its bound.
 
 A process reports how many requests it wants, and how many it keeps of its share: from before the report until the
-next answer it has no more in flight than that. What others give back it gets with a later renewal. So the shares never
+next answer it has no more in flight than that. It gets what others release with a later renewal. So the shares never
 add up to more than the bound while processes come, go and die; a share that is not renewed lapses.
 """
 

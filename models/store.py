@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 KEYS_KEPT_S = 24 * 3600.0
-"""For how long a submission under a key is known again."""
+"""For how long a submission's key is remembered."""
 
 
 class Store(JobCommands):
@@ -80,7 +80,7 @@ class Store(JobCommands):
         await keep_variant(self._database, hash, base, document, changes)
 
     async def variant(self, hash: str) -> Json:  # noqa: A002 -- the word
-        """A changed document. Raises ``LookupError`` where there is none."""
+        """A changed document. Raises ``LookupError`` if there is none."""
         return await find_variant(self._database, hash)
 
     async def keep_schemas(self, schemas: Mapping[str, Json]) -> None:
@@ -128,7 +128,7 @@ class Store(JobCommands):
         known = await self.submitted(key)
         if known is None and row["refused"] is not None:
             return Retired(*row["refused"])
-        if known is None:  # the other one's key came to its end just now
+        if known is None:  # the other one's key has just expired
             return await self.submit_many(jobs, key)
         return known
 
@@ -241,7 +241,7 @@ class Store(JobCommands):
             return False
 
     async def holds(self, claim: Claim) -> bool:
-        """Whether the job is still in this worker's hands."""
+        """Whether this worker still holds the job."""
         return await self._database.row(hot.HOLDS, {"job": claim.job.id, "fence": claim.fence}) is not None
 
     async def heartbeat(self, claim: Claim, lease_s: float | None = None) -> LeaseStatus:
@@ -259,7 +259,7 @@ class Store(JobCommands):
         return {row["id"]: LeaseStatus.CANCELLING if row["cancel_requested"] else LeaseStatus.HELD for row in rows}
 
     async def release(self, claim: Claim, due_at: datetime | None = None) -> bool:
-        """Hands a job back with its work unfinished; it is due at ``due_at``, or at once. False if it was not held."""
+        """Releases an unfinished job; it is due at ``due_at``, or at once. False if it was not held."""
         held = {
             "job": claim.job.id,
             "fence": claim.fence,

@@ -25,7 +25,7 @@ async def keep_variant(
 
 
 async def find_variant(database: Database, hash: str) -> Json:  # noqa: A002 -- the word
-    """The document. Raises ``LookupError`` where there is none."""
+    """The document. Raises ``LookupError`` if there is none."""
     row = await database.row(_FIND, {"hash": hash})
     if row is None:
         raise LookupError(f"the changed document {hash} of a job is not in the store")

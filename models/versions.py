@@ -45,7 +45,7 @@ UPDATE workflows SET paused_at = NULL, paused_by = NULL, paused_whole = false
 WHERE {_MEANT} AND (paused_at IS NOT NULL OR %(version)s::int IS NULL AND paused_whole)
 """  # noqa: S608 -- constants
 
-# A job that is to end must be claimed for it, and is not held.
+# A job with a request to cancel must be claimed for it, and is not held.
 _HOLD = f"""
 WITH flagged AS (
     SELECT name, version FROM workflows WHERE {_MEANT} AND paused_at IS NOT NULL FOR SHARE

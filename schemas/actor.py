@@ -22,4 +22,4 @@ class Actor:
 
 
 LOCAL = Actor("local")
-"""Loopback clients when no keys are configured, and whoever can reach the database."""
+"""Loopback clients when no keys are configured, and all users with database access."""

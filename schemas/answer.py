@@ -1,4 +1,4 @@
-"""What came back from the engine, and what the ladder made of it."""
+"""What arrived from the engine, and the ladder's verdict on it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the ladder made of one arrival.
+    """The ladder's verdict on one arrival.
 
     ``errors`` are why it is not valid, in order; ``observed`` are broken rules of severity ``observe``, which reject
     nothing. ``output`` is the parsed answer and is set for ``valid`` alone. ``schema_known_bad`` says that the

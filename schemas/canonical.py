@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.jsontypes import Json
 
-# RFC 8785 writes numbers as IEEE doubles; a larger integer has no spelling of its own.
+# RFC 8785 writes numbers as IEEE doubles; a larger integer has no distinct representation.
 EXACT_INTEGER = 2**53 - 1
 
 
 def identity(value: Any, spend: Callable[[int], None] = lambda _: None) -> Hashable:
-    """A hashable stand-in, equal for the same JSON value and for no other. ``spend`` is told of each step."""
+    """A hashable stand-in, equal for the same JSON value and for no other. ``spend`` is called for each step."""
     spend(1)
     if isinstance(value, Mapping):
         return "object", frozenset((name, identity(item, spend)) for name, item in value.items())
@@ -39,7 +39,7 @@ def identity(value: Any, spend: Callable[[int], None] = lambda _: None) -> Hasha
 
 
 def canonical(value: Json) -> bytes:
-    """The canonical UTF-8 spelling. Raises ``rfc8785.CanonicalizationError`` for what is not JSON, such as NaN."""
+    """The canonical UTF-8 form. Raises ``rfc8785.CanonicalizationError`` for anything that is not JSON, such as NaN."""
     return rfc8785.dumps(plain(value, _as_double))
 
 

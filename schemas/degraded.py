@@ -1,4 +1,4 @@
-"""What was kept of a failed turn. It is not an output: the machine never reads it."""
+"""The degraded result of a failed turn. It is not an output: the machine never reads it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Loss:
 class Degraded:
     """The salvaged ``value``, everything that is ``lost``, and the attempt that it comes from.
 
-    ``attempt`` is that attempt's ordinal in the turn, ``outcome`` what the ladder had made of it: never ``valid``.
+    ``attempt`` is that attempt's ordinal in the turn, ``outcome`` its outcome: never ``valid``.
     """
 
     value: Any

@@ -41,7 +41,7 @@ class Visited(ResponseModel):
 class PairOfVisits(ResponseModel):
     """The `nth` visit of a state in both jobs; null for a job that did not make it.
 
-    `differs` names what is not the same. Tokens and time do not count: they are hardly ever the same.
+    `differs` names the fields that differ. Tokens and time are ignored: they almost always differ.
     """
 
     kind: VisitKind

@@ -22,7 +22,7 @@ def _shape(value: Any) -> str:
 
 
 def _schema_of(value: Any) -> Any:
-    """Python form: a pydantic model stands for its JSON Schema."""
+    """Python form: a pydantic model in place of its JSON Schema."""
     if isinstance(value, type) and issubclass(value, BaseModel):
         return value.model_json_schema()
     return value
@@ -92,7 +92,7 @@ class RuleSpec(Part):
         if (self.check is None) == (self.call is None):
             raise ValueError("a rule has either `check` (CEL) or `call` (a rule registered in Python)")
         if self.check is not None and not self.reason:
-            raise ValueError("a rule with `check` needs a `reason`, which the model is told if the rule is broken")
+            raise ValueError("a rule with `check` needs a `reason`, which tells the model what is required")
         return self
 
 
@@ -155,7 +155,7 @@ class Chosen(Part):
 
 
 class Call(Part):
-    """A tool run by the machine. ``effect`` must agree with the code's word where it is given.
+    """A tool run by the machine. ``effect``, if given, must agree with the code's.
 
     ``timeout_s`` in seconds, of one run; if the code has one as well, the smaller applies. Without ``retry`` a tool is
     not run again after an error.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.event import HistoryEvent
 
 LONGEST = 300
-"""Characters of one value; messages of tools and models have no limit of their own."""
+"""Characters of one value; messages of tools and models are otherwise unlimited."""
 
 
 def event_text(event: HistoryEvent | history.Event) -> str:

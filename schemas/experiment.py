@@ -15,7 +15,7 @@ from stepladder.schemas.shape import ResponseModel, Text
 
 
 class ExperimentKind(StrEnum):
-    """Two variants on the same inputs, one variant many times, or a variant beside a share of live jobs."""
+    """Two variants on the same inputs, one variant many times, or a variant shadowing a share of live jobs."""
 
     COMPARISON = "comparison"
     STABILITY = "stability"
@@ -46,7 +46,7 @@ class OutcomeCount(ResponseModel):
 
 class Measured(ResponseModel):
     """`rates` are `succeeded` (of jobs), `first_pass_format`, `semantic_pass` and `validity`; `per_job` are means of
-    `tokens`, `cost` and `engine_ms`. Null where there is nothing to measure."""
+    `tokens`, `cost` and `engine_ms`. Null without anything to measure."""
 
     rates: dict[str, Interval | None]
     per_job: dict[str, Interval | None]
@@ -103,7 +103,7 @@ class ExperimentRun(ResponseModel):
 class FieldAgreement(ResponseModel):
     """One field of a result or of a state's output, in all jobs that reached it.
 
-    A missing field counts as a value. `empty` is of required fields alone: the share of jobs where it was missing,
+    A missing field counts as a value. `empty` is only for required fields: the share of jobs where it was missing,
     null, or had no content.
     """
 
@@ -121,7 +121,7 @@ class FieldAgreement(ResponseModel):
 class ExperimentHead(ResponseModel):
     """An experiment without its jobs. `samples` are its inputs, or how often one job is run.
 
-    A shadow runs its second variant beside a `share` of live jobs until `stopped_at`; those are its first variant.
+    A shadow runs its second variant for a `share` of live jobs until `stopped_at`; those are its first variant.
     """
 
     id: UUID
@@ -140,7 +140,7 @@ class ExperimentHead(ResponseModel):
 
 
 class Experiment(ExperimentHead, Report):
-    """An experiment, its jobs, and what they came to. `fields` are of one variant many times."""
+    """An experiment, its jobs, and their results. `fields` apply to one variant run many times."""
 
     runs: list[ExperimentRun]
     fields: list[FieldAgreement] | None = None

@@ -154,7 +154,7 @@ class ReceivedSignal(ResponseModel):
 
 
 class Timeline(ResponseModel):
-    """What lies between a job's turns, each oldest first. `turns` gives the visit of each turn by its ordinal."""
+    """What happened between a job's turns, each oldest first. `turns` gives the visit of each turn by its ordinal."""
 
     turns: dict[int, int] = Field(examples=[{"1": 1, "2": 3}])
     tools: tuple[ToolVisit, ...]

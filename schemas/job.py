@@ -1,4 +1,4 @@
-"""A job's status, and the words for why it failed."""
+"""A job's status and failure codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON text that is exact: what was stored comes out as it went in, big integers, 36.0 and lone surrogates included."""
+"""Exact JSON text: values come out as they were stored, including big integers, 36.0 and lone surrogates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def json_text(value: object, *, indent: int | None = None, ascii_only: bool = False) -> str:
-    """Models, dataclasses, times and ids among the values are written in the HTTP API's words.
+    """Models, dataclasses, times and ids among the values are written as in the HTTP API.
 
     A lone surrogate, which UTF-8 cannot encode, is escaped. Raises ``ValueError`` for NaN and infinity.
     """

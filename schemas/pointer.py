@@ -1,4 +1,4 @@
-"""JSON pointers (RFC 6901), and the paths that they stand for: a name for each object, an index for each array."""
+"""JSON pointers (RFC 6901), and their paths: a name for each object, an index for each array."""
 
 from __future__ import annotations
 

@@ -18,17 +18,17 @@ class Mode(StrEnum):
     """What a replay does."""
 
     REVALIDATE = "revalidate"
-    """Judge what is stored again. Nothing is asked, and nothing written."""
+    """Judge stored answers again, without requests and without writing."""
     RESUME = "resume"
-    """Go on from the turn that failed, by the same version."""
+    """Continue from the turn that failed, with the same version."""
     FORK = "fork"
-    """Go on from any turn, by a changed document or another version."""
+    """Continue from any turn, with a changed document or another version."""
 
 
 class JudgedAgain(ResponseModel):
     """A stored answer with its old and its new verdict.
 
-    `now` is null where it could not be judged again; `unjudged` says why. The errors are there where it `changed`.
+    `now` is null if it could not be judged again; `unjudged` says why. Errors are included if it `changed`.
     """
 
     id: UUID

@@ -163,7 +163,7 @@ class Job(ResponseModel):
     input: Any
     result: Any
     degraded: dict[str, Degraded] | None = Field(
-        description="by state, what was kept of its last turn where all attempts failed and the document says `degrade`"
+        description="by state, the degraded result of its last turn, if that failed and the document says `degrade`"
     )
     turn_count: int
     attempts: int
@@ -221,7 +221,7 @@ class Jobs(ResponseModel):
 
 
 class Signalled(ResponseModel):
-    """`accepted`, or `duplicate` where a signal with this id was there already."""
+    """`accepted`, or `duplicate` if a signal with this id had arrived already."""
 
     status: Literal["accepted", "duplicate"]
     signal_id: UUID

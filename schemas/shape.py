@@ -1,4 +1,4 @@
-"""What every answer is made of: pydantic models that services return, and that the API and the commands print."""
+"""The base of all results: pydantic models that services return, and that the API and the commands print."""
 
 from __future__ import annotations
 

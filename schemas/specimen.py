@@ -40,7 +40,7 @@ class Response(BaseModel):
         if self.transport is None and (self.status is None or "body" not in self.model_fields_set):
             raise ValueError('a response is {"status": 200, "body": ...}, or {"transport": "timeout"}')
         if self.transport is not None and self.transport not in LOSSES:
-            raise ValueError(f"`{self.transport}` is no cause of `transport`; these are: {', '.join(LOSSES)}")
+            raise ValueError(f"`{self.transport}` is not a cause of `transport`; causes are: {', '.join(LOSSES)}")
         return self
 
 
@@ -67,7 +67,7 @@ class ExpectedRungs(Part):
 
 
 class Expect(Part):
-    """The expected verdict; what is not given is not compared. ``pointer`` is that of the first error.
+    """The expected verdict; missing fields are not compared. ``pointer`` is that of the first error.
 
     A line that ``judge`` printed is one too, so ``id`` is allowed.
     """
@@ -130,7 +130,7 @@ class Specimen(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _written(cls, value: Any) -> Any:
-        """Null means missing where a field is optional; a name that is nearly a known one is an error."""
+        """Null in an optional field means missing; a name close to a known one is an error."""
         if not isinstance(value, dict):
             return value
         known = _fields()

@@ -57,7 +57,7 @@ RATES: Mapping[str, tuple[str, str]] = {
 
 
 class Rates(ResponseModel):
-    """From 0 to 1; null where there is nothing to divide by."""
+    """From 0 to 1; null if the denominator is 0."""
 
     validity: float | None = Field(description="of the answers that arrived, those that were accepted")
     truncation: float | None = Field(description="of the answers that arrived, those that were cut off")
@@ -83,7 +83,7 @@ class JobCounts(ResponseModel):
 
 
 class TurnsByAttempts(ResponseModel):
-    """How many turns were closed after so many attempts."""
+    """How many turns were closed after each number of attempts."""
 
     attempts: int
     turns: int

@@ -31,7 +31,7 @@ MetadataKey: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=
 
 
 class JobRequest(BaseModel):
-    """A job to submit. Without `version` it is of the highest version that is not retired."""
+    """A job to submit. The default `version` is the highest that is not retired."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -12,7 +12,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 def since_of(text: str, now: datetime) -> datetime | None:
     """``24h``, ``90m`` or ``7d`` before ``now``, or a time by RFC 3339, which without a zone is UTC; in UTC.
 
-    None for anything else, and for what lies before the first year.
+    None for anything else, and for times before year 1.
     """
     ago = _AGO.fullmatch(text)
     try:

@@ -31,7 +31,7 @@ forever."""
 class Tool:
     """A registered tool. ``parameters`` is the JSON Schema of its one argument object, ``returns`` that of its result.
 
-    ``takes_key`` says that ``function`` wants the keyword ``idempotency_key`` beside its arguments. A run may take
+    ``takes_key``: ``function`` also takes the keyword ``idempotency_key``. A run may take
     ``timeout_s`` seconds, and 0 means none; None is ``DEFAULT_TIMEOUT_S``.
     """
 

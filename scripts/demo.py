@@ -1,6 +1,6 @@
 """Six real jobs of three examples, through ``stepladder up``, HTTP and Celery, on a real small model.
 
-Run by ``scripts/demo``. Shows what every turn came to, an answer that a rule rejected beside the one that replaced it,
+Run by ``scripts/demo``. Shows every turn's result, an answer that a rule rejected next to the one that replaced it,
 and how to look further. Exit code 0 if at least five of the six succeed and a rejection can be shown.
 """
 
@@ -93,7 +93,7 @@ def up() -> Iterator[str]:
                 log.seek(0)
                 last = "".join(log.readlines()[-15:])
                 raise UnreachableError(
-                    f"the system did not start; the end of its log:\n{last}", remedy="mend what it says"
+                    f"the system did not start; the end of its log:\n{last}", remedy="fix the reported problem"
                 )
             yield str(json.loads(line)["url"])
         finally:
@@ -154,7 +154,7 @@ def print_rejection(out: Console, shown: list[Shown]) -> bool:
             out.print(f"  answer    {escape(text(rejected))}")
             out.print(f"  rule      {escape(f'{rule.id}: {check}')}")
             for error in rejected.errors:
-                out.print(f"  was told  {escape(f'{error.pointer}: {error.reason}')}")
+                out.print(f"  note      {escape(f'{error.pointer}: {error.reason}')}")
             out.print(f"  answer    {escape(text(accepted))}")
             return True
     out.print("\nNo answer was rejected by a rule and then replaced.")

@@ -1,6 +1,6 @@
 """Tries the tests of the classification and of the retry policy: each small change to them must be noticed.
 
-A change that no test notices is a survivor. It must stand in ``scripts/mutants.json``, with the reason why it cannot
+A change that no test notices is a survivor. It must be in ``scripts/mutants.json``, with the reason why it cannot
 change a verdict; any other survivor is a hole in the tests, and ends this with 1.
 """
 
@@ -57,7 +57,7 @@ PYTEST = (
 )
 
 TIMES_SLOWER = 10
-"""A mutant whose tests take that many times as long as those of the real thing has made something endless."""
+"""A mutant whose tests take this many times as long as the original's has made something endless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ def enums() -> dict[str, list[str]]:
 
 
 def run_tests(file: str, tree: ast.Module, told: int | None = None) -> int:
-    """The tests of a file in a process of their own, with ``tree`` in the file's place. Gives the process's id.
+    """The tests of a file in a separate process, with ``tree`` in the file's place. Returns the process's id.
 
-    Into the pipe ``told`` it writes the names of all modules that it has come to import.
+    It writes the names of all imported modules into the pipe ``told``.
     """
     program = compile(tree, str(SOURCE / file), "exec")
     child = os.fork()
@@ -115,7 +115,7 @@ def run_tests(file: str, tree: ast.Module, told: int | None = None) -> int:
             code = int(pytest.main([*PYTEST, *tests]))
             if told is not None:
                 os.write(told, "\n".join(sys.modules).encode())
-    except BaseException:  # noqa: BLE001 -- whatever a changed program does, it was noticed
+    except BaseException:  # noqa: BLE001 -- any failure of a changed program counts as detected
         code = 3
     os._exit(code)
 
@@ -137,7 +137,7 @@ def warm_up(file: str, tree: ast.Module) -> None:
         sys.exit(f"The tests of {file} fail as it is: {' '.join(TARGETS[file])}. Fix them first.")
     for name in names:
         if name.partition(".")[0] not in ("", "stepladder", "support", "tests", "conftest", "__main__"):
-            with contextlib.suppress(Exception):  # the tests' own modules have names that nobody can import
+            with contextlib.suppress(Exception):  # the tests' own modules cannot be imported by name
                 importlib.import_module(name)
 
 
@@ -147,7 +147,7 @@ def results(file: str, side_by_side: int, wanted: str) -> Iterator[Result]:
     warm_up(file, mutations.tree)
     began = time.monotonic()
     if ended(run_tests(file, mutations.tree), block=True) != 0:
-        sys.exit(f"The tests of {file} fail beside each other: nothing can be told by them.")
+        sys.exit(f"The tests of {file} fail when run together, so they show nothing.")
     patience_s = TIMES_SLOWER * max(1.0, time.monotonic() - began)
     running: dict[int, tuple[Mutant, float]] = {}
     for mutant in mutations:
@@ -180,7 +180,7 @@ def main(words: Sequence[str]) -> int:
     asked = parser.parse_args(words)
     if unknown := [file for file in asked.files if file not in TARGETS]:
         parser.error(f"{unknown[0]} is not one of {', '.join(TARGETS)}")
-    # The same few examples each time: a mutant that chance finds is none that a test finds.
+    # The same few examples each time: a mutant found by chance is not found by a test.
     hypothesis.settings.register_profile("mutants", derandomize=True, max_examples=25, database=None, deadline=None)
     hypothesis.settings.load_profile("mutants")
     listed = json.loads(KNOWN.read_text())

@@ -1,4 +1,4 @@
-"""Pictures of the dashboard's pages, all or those named, over a PostgreSQL of their own that is gone afterwards."""
+"""Pictures of the dashboard's pages, all or those named, over a temporary PostgreSQL."""
 
 from __future__ import annotations
 

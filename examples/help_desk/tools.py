@@ -50,7 +50,7 @@ def list_tickets(user: User, state: Literal["open", "closed"] = "open") -> dict[
 
 @stepladder.tool("add_note", effect="idempotent", permissions=["tickets:write"])
 def add_note(user: User, text: Text, idempotency_key: str) -> dict[str, int]:
-    """Write a note. The same key again writes no second one."""
+    """Write a note. The same key again writes no second note."""
     notes = NOTES.setdefault(user, {})
     notes[idempotency_key] = text
     return {"notes": len(notes)}

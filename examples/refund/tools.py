@@ -1,4 +1,4 @@
-"""A look-up, and a payment that cannot be undone. The ledger stands in for a bank."""
+"""A look-up, and a payment that cannot be undone. The ledger takes the place of a bank."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def find_order(order: str) -> dict[str, str | int]:
 
 @stepladder.tool("pay_refund", effect="irreversible", permissions=["refunds:pay"])
 def pay_refund(order: str, cents: int, idempotency_key: str) -> dict[str, str]:
-    """Pay money back. It runs at most once: after a crash in the middle of it, a person settles what happened."""
+    """Pay money back. It runs at most once: after a crash during it, a person settles what happened."""
     LEDGER[idempotency_key] = cents
     return {"receipt": f"R-{order}-{cents}"}

@@ -14,6 +14,6 @@ NOTES = (
 
 @stepladder.tool("search_notes", effect="read")
 def search_notes(query: str) -> dict[str, str | list[str]]:
-    """Find the notes in which a word stands."""
+    """Find the notes that contain a word."""
     found = [note for note in NOTES if query.lower() in note.lower()]
     return {"query": query, "notes": found}

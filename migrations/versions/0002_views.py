@@ -98,8 +98,8 @@ FROM attempts
     JOIN jobs ON jobs.id = attempts.job_id
 """  # noqa: S608 -- constants
 
-# Every attempt with a verdict, and whatever is counted of it, in one place: for the rates below, the statistics, the
-# metrics, the dashboard and experiments. It is not promised. The first answer of a turn is its first attempt that was
+# Every attempt with a verdict, and everything that is counted, in one place: for the rates below, the statistics, the
+# metrics, the dashboard and experiments. Not a stable view. The first answer of a turn is its first attempt that was
 # not lost. Joined to many attempts at once, the few prices cost next to nothing.
 JUDGED_ATTEMPTS = """
 SELECT
@@ -197,23 +197,23 @@ VIEWS = {
 }
 
 COMMENTS = {
-    "VIEW job_overview": "One row a job.",
+    "VIEW job_overview": "One row per job.",
     "COLUMN job_overview.parent": "The job that called this one, in its visit parent_visit, as child parent_index.",
-    "COLUMN job_overview.variant": "Where the job runs by a changed document: its hash, as in the table variants.",
-    "COLUMN job_overview.bulk": "The order of many replays that the job is of.",
-    "COLUMN job_overview.hold_at": "Since when retention is to leave the job alone, by the word of hold_by.",
-    "COLUMN job_overview.raw_gone_at": "When retention took the raw answers away; events_gone_at: the history.",
-    "VIEW turn_outcomes": "One row a turn. An open turn has no outcome yet.",
+    "COLUMN job_overview.variant": "If the job runs by a changed document: its hash, as in the table variants.",
+    "COLUMN job_overview.bulk": "The bulk replay that the job belongs to.",
+    "COLUMN job_overview.hold_at": "Since when the job is exempt from retention; hold_by says who exempted it.",
+    "COLUMN job_overview.raw_gone_at": "When retention removed the raw answers; events_gone_at: the history.",
+    "VIEW turn_outcomes": "One row per turn. An open turn has no outcome yet.",
     "COLUMN job_overview.degraded": (
-        "What was kept of states whose last turn was given up, as {STATE: {value, lost, attempt, outcome}}: no output."
+        "Degraded results of states whose last turn failed, as {STATE: {value, lost, attempt, outcome}}: not outputs."
     ),
     "COLUMN turn_outcomes.degraded": (
-        "Where the document says degrade: what was kept when the turn was given up, and all that is lost. No output."
+        "If the document says degrade: the usable part of a failed turn's best answer, and what is lost. No output."
     ),
-    "VIEW attempt_outcomes": "One row a request to the engine. One in flight has no outcome yet.",
+    "VIEW attempt_outcomes": "One row per request to the engine. One in flight has no outcome yet.",
     "COLUMN attempt_outcomes.content": "The completion, byte for byte: convert_from(content, 'UTF8') shows it.",
     "COLUMN attempt_outcomes.raw": (
-        "The HTTP body as received; where raw_encoding is gzip, compressed. Out of psql, with -At:"
+        "The HTTP body as received, compressed if raw_encoding is gzip. In psql, with -At:"
         " SELECT encode(raw, 'base64') ..., then base64 -d | gunzip."
     ),
     "COLUMN attempt_outcomes.errors": "A list of {pointer, reason, source}; source is the keyword or the rule.",
@@ -222,30 +222,26 @@ COMMENTS = {
     ),
     "COLUMN attempt_outcomes.tpot_ms": "Time for each token after the first.",
     "COLUMN attempt_outcomes.broken": (
-        "What the answer broke: keywords of the schema, ids of rules, observed ones among them. Found by an index:"
+        "What the answer broke: keywords of the schema, ids of rules, including observed ones. Indexed:"
         " broken @> '{total}'."
     ),
-    "VIEW failure_rates": (
-        "Judged attempts by workflow, version and hour (UTC) in which they were asked, experiments apart."
-    ),
-    "COLUMN failure_rates.first_pass_format": (
-        "Of the first answers that a turn was given, the share that kept to the schema."
-    ),
+    "VIEW failure_rates": "Judged attempts by workflow, version and hour (UTC) of the request, without experiments.",
+    "COLUMN failure_rates.first_pass_format": "Of turns' first answers, the share that matches the schema.",
     "COLUMN attempt_outcomes.cost": (
-        "By the price of STEPLADDER_PRICES that held when it was asked. Null where there was none, or the engine told"
+        "At the price of STEPLADDER_PRICES at the time of the request. Null without a price, or if the engine reported"
         " no tokens."
     ),
-    "COLUMN job_overview.cost": "Of all its attempts; null where the price of one is not known, or currencies differ.",
+    "COLUMN job_overview.cost": "Of all its attempts; null if the price of one is unknown, or currencies differ.",
     "COLUMN failure_rates.validity_rate": "Of the answers that arrived, the share that was accepted.",
     "COLUMN failure_rates.truncation_rate": "Of the answers that arrived, the share that was cut off.",
     "COLUMN failure_rates.zero_token_rate": (
-        "Of the answers that arrived, the share with nothing in them: outcome empty, cause no_content."
+        "Of the answers that arrived, the share without content: outcome empty, cause no_content."
     ),
-    "COLUMN failure_rates.transport_rate": "Of all attempts, the share of which no complete answer arrived.",
-    "COLUMN failure_rates.cost": "Of all attempts; null where the price of one is not known, or currencies differ.",
-    "COLUMN failure_rates.cost_per_usable": "The cost of all attempts, retries included, for each answer accepted.",
-    "VIEW attempts_per_turn": "How many turns took how many attempts, by workflow, version and hour (UTC) of the end.",
-    "COLUMN failure_rates.semantic_pass": "Of the answers that kept to the schema, the share that broke no rule.",
+    "COLUMN failure_rates.transport_rate": "Of all attempts, the share without a complete answer.",
+    "COLUMN failure_rates.cost": "Of all attempts; null if the price of one is unknown, or currencies differ.",
+    "COLUMN failure_rates.cost_per_usable": "The cost of all attempts, retries included, per accepted answer.",
+    "VIEW attempts_per_turn": "Turns by their number of attempts, by workflow, version and hour (UTC) of the end.",
+    "COLUMN failure_rates.semantic_pass": "Of the answers that match the schema, the share that broke no rule.",
 }
 
 

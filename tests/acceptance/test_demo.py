@@ -31,5 +31,5 @@ def test_the_demo_runs_six_real_jobs_and_shows_a_rejected_answer(tmp_path: Path)
     assert found is not None
     assert int(found[1]) >= 5
     rejected = ran.stdout.split("An answer that a rule rejected", 1)[1]
-    for word in ("rule", "was told", "stepladder psql", "stepladder show"):
+    for word in ("rule", "note", "stepladder psql", "stepladder show"):
         assert word in rejected or word in ran.stdout

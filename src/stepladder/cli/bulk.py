@@ -37,7 +37,7 @@ def replay_many(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Says what it would do and, once that is confirmed, orders the replays, which the workers hand out.
+    """Shows what it would do and, once confirmed, orders the replays, which the workers start.
 
     The same order with the same ``key`` is given once.
     """

@@ -38,7 +38,7 @@ def print_experiment(out: Console, shown: Experiment) -> None:
     for name, arm in shown.arms.items():
         if len(shown.arms) > 1:
             said = ", ".join(f"{path}={_json(value)}" for path, value in shown.changes.get(name, {}).items())
-            out.print(f"  {name}: {escape(shorten(said, 90)) or 'as it is published'}")
+            out.print(f"  {name}: {escape(shorten(said, 90)) or 'as published'}")
         _print_arm(out, arm, indent="  " if len(shown.arms) == 1 else "     ")
     if len(shown.arms) == 1:
         for key, label in RATES.items():
@@ -57,7 +57,7 @@ def print_experiment(out: Console, shown: Experiment) -> None:
 def _samples(shown: ExperimentHead) -> str:
     if shown.share is not None:
         stopped = "" if shown.stopped_at is None else ", stopped"
-        return f"beside {shown.share:.0%} of live jobs, {shown.samples} so far{stopped}"
+        return f"shadowing {shown.share:.0%} of live jobs, {shown.samples} so far{stopped}"
     return f"{shown.samples} times" if shown.kind == "stability" else plural(shown.samples, "input")
 
 

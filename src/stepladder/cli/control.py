@@ -39,7 +39,7 @@ def cancel(job_id: JobId, as_json: AsJson = False) -> None:
 def pause(
     job_id: MaybeJob = None, workflow: OfWorkflow = None, version: OfVersion = None, as_json: AsJson = False
 ) -> None:
-    """Pause a job, or all jobs of a workflow. A running attempt or tool is finished first, and deadlines stand still.
+    """Pause a job, or all jobs of a workflow. A running attempt or tool is finished first, and deadlines are suspended.
 
     New jobs of a paused workflow are accepted, and wait.
     """

@@ -92,7 +92,7 @@ def stability(
     target: Annotated[str, typer.Argument(metavar="NAME|JOB", help="a published workflow, or a job to repeat")],
     value: Annotated[str | None, typer.Option("--input", metavar="JSON|@FILE", help="of a workflow: its input")] = None,
     times: Annotated[int, typer.Option(min=2, max=MAX_TIMES, help="how often")] = 10,
-    seeds: Annotated[Seeds, typer.Option(help="another seed each time, or what the document says")] = Seeds.VARY,
+    seeds: Annotated[Seeds, typer.Option(help="a new seed each time, or the document's")] = Seeds.VARY,
     version: Version = None,
     effects: Effects = False,
     wait: Wait = True,
@@ -153,7 +153,7 @@ def show(
 
 
 async def _version(session: Session, workflow: str, version: int | None) -> int:
-    """The version to run. Raises ``BadInputError`` where there is none."""
+    """The version to run. Raises ``BadInputError`` if there is none."""
     row = await session.store.workflow(workflow, version)
     if row is None:
         said = workflow if version is None else f"{workflow} {version}"
@@ -244,8 +244,8 @@ def _inputs(file: str) -> list[Json]:
         parsed = parse(line.encode("utf-8", "surrogateescape"))
         if isinstance(parsed, NotJson):
             reason = parsed.reason.replace("the answer", "it")
-            raise BadInputError(f"{file}, line {number} is not JSON: {reason}", remedy="write one JSON value a line")
+            raise BadInputError(f"{file}, line {number} is not JSON: {reason}", remedy="write one JSON value per line")
         values.append(parsed.value)
     if not values:
-        raise BadInputError(f"{file} has no input", remedy="write one JSON value a line")
+        raise BadInputError(f"{file} has no input", remedy="write one JSON value per line")
     return values

@@ -26,7 +26,7 @@ def export(
     limit: Annotated[int | None, typer.Option(min=1, help="at most this many jobs, the newest first")] = None,
     app: App = None,
 ) -> None:
-    """Write stored answers to standard output, one a line, with the schema, the rules and the verdict of each.
+    """Write stored answers to standard output, one per line, with the schema, the rules and the verdict of each.
 
     Judge them anywhere: stepladder judge FILE.jsonl --expect
     """

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes. The largest body that the engine's client takes in has 32 MiB, and as a string in JSON it grows."""
 MOST_ROWS = 1000
-"""Differences that are named one by one; beyond them they are counted."""
+"""Differences that are listed; further ones are only counted."""
 
 
 def judge(
-    file: Annotated[str, typer.Argument(metavar="FILE.jsonl", help="one object a line; - reads standard input")],
+    file: Annotated[str, typer.Argument(metavar="FILE.jsonl", help="one object per line; - reads standard input")],
     expect: Annotated[bool, typer.Option("--expect", help="compare each verdict with the line's `expect`")] = False,
     app: Annotated[str | None, typer.Option(help="Python module that registers rules")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="what goes to standard error as JSON, too")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="write the output on standard error as JSON, too")] = False,
 ) -> None:
-    """Judge stored answers: one verdict a line, as JSON, without engine and database.
+    """Judge stored answers: one verdict per line, as JSON, without engine and database.
 
-    Exit code 0 whatever the verdicts are, 1 if one is not as its line expects, 2 if a line cannot be used; every other
-    line is judged all the same.
+    Exit code 0 for any verdicts, 1 if one is not as its line expects, 2 if a line is invalid; all other lines are still
+    judged.
     """
     from stepladder.judge.specimens import Specimens
     from stepladder.wiring.app import load_kit
@@ -45,7 +45,7 @@ def judge(
     specimens = Specimens(load_kit(load_settings(app=app).app))
     report = _Report(as_json)
     out = sys.stdout.buffer
-    with _opened(file) as lines, contextlib.redirect_stdout(sys.stderr):  # where a rule of the user's may print
+    with _opened(file) as lines, contextlib.redirect_stdout(sys.stderr):  # a user's rule may print
         for number, line in _lines(lines):
             verdict = _judged(number, line, specimens, report, expect=expect)
             if verdict is not None:
@@ -56,7 +56,7 @@ def judge(
 
 @dataclass(slots=True)
 class _Report:
-    """What is said on standard error, and the exit code that follows from it."""
+    """The report on standard error, and the exit code."""
 
     as_json: bool
     faults: int = 0
@@ -94,7 +94,7 @@ class _Report:
                 self.beyond += 1
 
     def close(self, file: str) -> Exit:
-        """Says how the comparison went. Raises ``BadInputError`` if there was none, which is no success."""
+        """Reports the comparison. Raises ``BadInputError`` if nothing was compared, which is not a success."""
         if not self.compared and not self.faults:
             raise BadInputError(
                 f"no line of {file} has `expect`", remedy='add "expect": {"outcome": "valid"} to a line'
@@ -136,7 +136,7 @@ class _Report:
 def _judged(
     number: int, line: bytes | None, specimens: Specimens, report: _Report, *, expect: bool
 ) -> dict[str, Any] | None:
-    """The verdict on one line, or None where the report says why there is none."""
+    """The verdict on one line, or None if it is invalid, which the report explains."""
     from stepladder.judge.expectations import told
     from stepladder.judge.specimens import Case
 
@@ -184,7 +184,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
             lines = stack.enter_context(Path(file).open("rb"))
         except OSError as error:
             message = f"{file} cannot be read: {error.strerror or error}"
-            raise BadInputError(message, remedy="name a file that is there, or - for standard input") from None
+            raise BadInputError(message, remedy="name an existing file, or - for standard input") from None
         yield lines
 
 

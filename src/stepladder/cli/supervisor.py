@@ -178,7 +178,7 @@ def _bound_to(parent: int) -> Callable[[], None]:
 
     def bind() -> None:
         die_with_parent(signal.SIGKILL)
-        if os.getppid() != parent:  # the parent was gone before the kernel was asked
+        if os.getppid() != parent:  # the parent had ended before the kernel was asked
             os._exit(1)
 
     return bind

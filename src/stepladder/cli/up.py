@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("stepladder.up")
 
-PORT_FREE_WITHIN_S = 2.0  # the children of an `up` that was killed are gone in milliseconds
+PORT_FREE_WITHIN_S = 2.0  # the children of a killed `up` end in milliseconds
 CHECK_EVERY_S = 1.0
 POLL_EVERY_S = 0.05
 ANSWER_TIMEOUT_S = 10.0

@@ -130,7 +130,7 @@ def _print_children(out: Console, children: Sequence[ChildJob]) -> None:
 
 
 def _print_degraded(out: Console, where: str, degraded: Degraded) -> None:
-    flag = f"[yellow]degraded[/]: kept from attempt {degraded.attempt} after {degraded.outcome}; it is not an output"
+    flag = f"[yellow]degraded[/]: from attempt {degraded.attempt} after {degraded.outcome}; it is not an output"
     out.print(f"  {escape(where)} {flag}")
     for loss in degraded.lost[:MAX_LOSSES]:
         out.print(f"    lost: {escape(loss.pointer or '/')} {escape(loss.reason)}")

@@ -50,7 +50,7 @@ async def unpause(request: Request) -> Response:
 
 
 async def signal(request: Request) -> Response:
-    """Sends the signal that the job waits for. What the wait would reject is shown beside what was typed."""
+    """Sends the signal that the job waits for. A rejection is shown next to the user's input."""
     require(request, Scope.SIGNAL)
     job, form, sender = await job_of(request), form_of(request), session_of(request).principal
     payload = _payload(form)
@@ -71,7 +71,7 @@ async def signal(request: Request) -> Response:
 
 
 async def settle(request: Request) -> Response:
-    """Records whether a tool took effect. What cannot be recorded is shown beside what was typed."""
+    """Records whether a tool took effect. A rejection is shown next to the user's input."""
     require(request, Scope.SETTLE)
     job, form, services = await job_of(request), form_of(request), context_of(request).services
     settled = _settled(form, session_of(request).principal.name)

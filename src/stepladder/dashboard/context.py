@@ -40,7 +40,7 @@ class Cache:
         self._kept: dict[Hashable, tuple[float, Any]] = {}
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-        """The kept value, or what ``read`` returns. What it raises is not kept."""
+        """The cached value, or what ``read`` returns. Exceptions are not cached."""
         async with self._lock:
             now = time.monotonic()
             self._kept = {one: kept for one, kept in self._kept.items() if now - kept[0] <= self._keep_s}

@@ -47,7 +47,7 @@ class Transition:
 
     @property
     def label(self) -> str:
-        """The words, if they fit; the unconditional transition has none."""
+        """The label, if it fits; the unconditional transition has none."""
         words = [word.replace("_", " ") for word in self.words if word != ALWAYS]
         text = ", ".join(words)
         if len(text) <= LONGEST_LABEL:

@@ -51,7 +51,7 @@ async def show_part(request: Request) -> Response:
 async def show_mistakes(
     request: Request, job: Job, *mistakes: str, status: int = 422, replay: bool = False
 ) -> Response:
-    """The job's page with what is wrong beside what was typed, in the form for replays or the others."""
+    """The job's page with the errors next to the user's input, in the form for replays or the others."""
     values = await _values(request, job)
     values |= {"refused" if replay else "mistakes": mistakes, "typed": dict(form_of(request))}
     return page(request, "job.html", status, **values)

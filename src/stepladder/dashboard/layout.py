@@ -1,8 +1,8 @@
 """A layered drawing of a small directed graph: nodes in rows from top to bottom, edges as curves between them.
 
-Edges that close a cycle are reversed, each node's row is its longest path from the top, and an edge gets a point of
-its own in every row that it passes. Sweeps down and up then move each row towards the middle of its neighbours. Labels
-lie in rows of their own between the rows of nodes, so that nothing overlaps. All lengths are pixels.
+Edges that close a cycle are reversed, each node's row is its longest path from the top, and an edge gets a
+point in every row that it passes. Sweeps down and up then move each row towards the middle of its neighbours. Labels
+have separate rows between the rows of nodes, so that nothing overlaps. All lengths are pixels.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def alert_rates(whole: Bucket, buckets: Sequence[Bucket]) -> list[AlertRate]:
 
 
 def _since(now: datetime, period: Period) -> datetime:
-    """The beginning of the first step. Steps are aligned to the clock, so the last one is not over yet."""
+    """The beginning of the first step. Steps are aligned to the clock, so the last one is still open."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return epoch + (now - epoch) // period.step * period.step - period.step * (period.steps - 1)
 

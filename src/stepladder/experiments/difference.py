@@ -27,7 +27,7 @@ Path = tuple[str | int, ...]
 
 
 def difference(was: Json, now: Json) -> list[Change]:
-    """Empty where the two are the same JSON value; the order of an object's names does not matter."""
+    """Empty if the two are the same JSON value; the order of an object's names does not matter."""
     return list(_differ(was, now, (), ()))
 
 

@@ -72,7 +72,7 @@ def _wilson(part: int, whole: int) -> tuple[float, float]:
 
 @cache
 def t_quantile(freedom: int) -> float:
-    """The bound that |t| with so many degrees of freedom does not exceed in a share ``CONFIDENCE`` of cases."""
+    """The bound that |t| with ``freedom`` degrees of freedom does not exceed in a share ``CONFIDENCE`` of cases."""
     low, high = 0.0, 20.0
     while _within(high, freedom) < CONFIDENCE:
         high *= 2
@@ -83,7 +83,7 @@ def t_quantile(freedom: int) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """How often |t| is no more: for whole degrees of freedom a finite sum (Abramowitz and Stegun, 26.7.3 and 4)."""
+    """P(|T| <= t): for integer degrees of freedom a finite sum (Abramowitz and Stegun, 26.7.3 and 4)."""
     angle = math.atan(t / math.sqrt(freedom))
     cosine = math.cos(angle)
     odd = freedom % 2 == 1

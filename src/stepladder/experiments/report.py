@@ -1,4 +1,4 @@
-"""What the jobs of an experiment came to, and how much of the difference of two variants is more than chance."""
+"""The results of an experiment's jobs, and whether two variants differ by more than chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of judging many jobs again: counts, which jobs would have gone otherwise, and examples of each kind."""
+"""The result of judging many jobs again: counts, jobs that would have taken another path, and examples of each kind."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ UNIQUE = "unique"
 
 
 def exported(machine: Machine, job: Job, answers: Iterable[Answer]) -> Iterator[dict[str, Any] | str]:
-    """A line for each answer, or the word for why there is none: ``Unjudged`` or ``UNIQUE``.
+    """A line for each answer, or the reason why there is none: ``Unjudged`` or ``UNIQUE``.
 
     ``machine`` is the one that the job ran by.
     """
@@ -59,11 +59,11 @@ def exported(machine: Machine, job: Job, answers: Iterable[Answer]) -> Iterator[
 
 
 KEPT = ("schema", "input", "response")
-"""Fields that stand on a line even if they are empty."""
+"""Fields that a line has even if they are empty."""
 
 
 def _response(arrival: Arrival) -> dict[str, Any]:
-    """The exact bytes, as a string: what is no UTF-8 stands as ``surrogateescape`` has it."""
+    """The exact bytes, as a string: bytes that are not UTF-8 are encoded by ``surrogateescape``."""
     body = arrival.body.decode("utf-8", "surrogateescape")
     if isinstance(arrival, Lost):
         status = {} if arrival.status is None else {"status": arrival.status}
@@ -72,7 +72,7 @@ def _response(arrival: Arrival) -> dict[str, Any]:
 
 
 def _expect(verdict: Verdict) -> dict[str, Any]:
-    """The wording of reasons is left out, so that other words are no difference."""
+    """Reasons are left out, so that a different wording is not a difference."""
     expect: dict[str, Any] = {
         "outcome": verdict.outcome.value,
         "cause": verdict.cause,

@@ -1,4 +1,4 @@
-"""Stored answers judged again: what the ladder says of the same bytes now, beside what it said then."""
+"""Stored answers judged again: the ladder's verdict on the same bytes now, compared with the stored one."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Change: TypeAlias = Literal["accepted", "rejected", "otherwise"]
 
 
 class Unjudged(StrEnum):
-    """Why an answer cannot be judged again. Its verdict then stands."""
+    """Why an answer cannot be judged again. Its verdict then remains."""
 
     BROKEN_OFF = "broken_off"
-    """Its worker was lost, or the job was cancelled, before an answer could be judged: the verdict is no ladder's."""
+    """Its worker was lost, or the job cancelled, before an answer could be judged: the verdict is not the ladder's."""
     GONE = "gone"
-    """Its bytes went by retention."""
+    """Retention removed its bytes."""
     NO_STATE = "no_state"
     """The workflow asks nothing in a state of that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is stored of an attempt that was judged. ``why`` says why there is no ``arrival``, where there is none."""
+    """The stored part of a judged attempt. ``why`` says why ``arrival`` is missing, if it is."""
 
     id: UUID
     turn: int
@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """One attempt with both verdicts. ``now`` is None where it could not be judged again, for the reason ``why``."""
+    """One attempt with both verdicts. ``now`` is None if it could not be judged again, for the reason ``why``."""
 
     id: UUID
     turn: int
@@ -68,7 +68,7 @@ class Rejudged:
 
     @property
     def reworded(self) -> bool:
-        """Whether the verdict is the same, in other words."""
+        """Whether the verdict is the same with a different wording."""
         return self.now is not None and not self.changed and self.was.errors != self.now.errors
 
     @property
@@ -114,7 +114,7 @@ def _places(violations: Iterable[Violation]) -> list[tuple[str, str]]:
 
 
 def report_of(one: Rejudged) -> JudgedAgain:
-    """In the words of the HTTP API."""
+    """In the terms of the HTTP API."""
     was, now = one.was, one.now
     errors = {"was_errors": was.errors, "now_errors": now.errors} if now is not None and one.changed else {}
     return JudgedAgain(

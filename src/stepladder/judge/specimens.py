@@ -182,4 +182,4 @@ def _unreadable(error: ValueError | RecursionError) -> Finding:
 
 def _not_a_map(value: Json) -> Finding:
     kind = "a list" if isinstance(value, list) else "not an object"
-    return Finding("not_a_map", "", f"this is JSON, and {kind}", f"write one object a line: {EXAMPLE}")
+    return Finding("not_a_map", "", f"this is JSON, and {kind}", f"write one object per line: {EXAMPLE}")

@@ -29,7 +29,7 @@ class Compiled:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that keep the document out."""
+        """The findings for which the document is rejected."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 

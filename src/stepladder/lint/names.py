@@ -108,7 +108,7 @@ def _unknown_member(read: Read, schema: Json, members: tuple[str, ...]) -> Itera
         remedy = f"its members are {', '.join(beside)}" if beside else "fix the name, or the schema"
         yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?" if close else remedy)
     elif close:
-        message = f"the schema does not name `{path}`, and has a similar name"
+        message = f"the schema does not name `{path}`, but has a similar name"
         yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?", Severity.WARNING)
 
 

@@ -34,7 +34,7 @@ EVENTS = 1000  # read at once
 class Client:
     """The API at ``base_url``. Use it as ``with``, or end it with ``close``.
 
-    Every call raises ``ProblemError`` for what the API refuses, and ``UnreachableError`` where it does not answer.
+    Every call raises ``ProblemError`` if the API rejects it, and ``UnreachableError`` if the API does not answer.
     Failed connections, and status 429, 502, 503 and 504, are retried with growing pauses, or when Retry-After says,
     for ``retry_for_s`` seconds in all; 0 means no retry. No answer may take longer than ``timeout_s`` seconds. No
     ``repr`` and no error shows the key. Any number of tasks or threads may use one client.
@@ -86,7 +86,7 @@ class Client:
         deadline_s: float | None = None,
         token_budget: int | None = None,
     ) -> Job:
-        """Submits a job, without ``version`` of the highest version that is not retired.
+        """Submits a job; the default ``version`` is the highest that is not retired.
 
         The same ``idempotency_key`` and arguments give the same job, for a day. Without one the client makes one, so
         that retries of the request make one job.
@@ -135,8 +135,8 @@ class Client:
     def settle(self, job_id: str | UUID, *, done: bool, result: Any = None, key: str | None = None) -> Job:
         """Settles whether the irreversible tool that the job waits for took effect, with its result if it did.
 
-        ``key`` names the call (``Job.settlement.key``). A settlement is final: the same again is no error, and another
-        one raises ``ConflictError``.
+        ``key`` names the call (``Job.settlement.key``). A settlement is final: the same again is accepted, and a
+        different one raises ``ConflictError``.
         """
         return parsed(Job, self._json(calls.settlement(job_id, result, key, done=done)))
 
@@ -152,7 +152,7 @@ class Client:
         ``from_turn`` or from the beginning, with the values of ``set`` at their dotted paths in the document.
 
         Earlier turns and tool results are carried over, and no effect takes place twice. The same key and arguments
-        give the same job. Raises ``ConflictError`` where the job does not allow it, and ``RejectedError`` with every
+        give the same job. Raises ``ConflictError`` if the job does not allow it, and ``RejectedError`` with every
         mistake in the request.
         """
         return parsed(Job, self._json(calls.replaying(job_id, mode, from_turn, set, idempotency_key)))

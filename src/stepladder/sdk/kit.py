@@ -27,10 +27,10 @@ def tool(
     """Registers a function, sync or async, as the tool ``name``; the signature gives the schema of its arguments.
 
     ``effect`` is ``read``, ``idempotent`` or ``irreversible``. ``permissions`` are the scopes that a job's principal
-    needs. A parameter ``idempotency_key`` is filled by the machine and is no part of the schema. The function returns
-    JSON, by the schema of its return annotation where that says something to pydantic; what it raises is the tool's
-    error, routed by the edge ``error``. A run may take ``timeout_s`` seconds, and 300 if neither this nor the document
-    says a number.
+    needs. A parameter ``idempotency_key`` is filled by the machine and is not part of the schema. The function
+    returns JSON, by the schema of its return annotation if pydantic can derive one; an exception is the tool's error,
+    routed by the edge ``error``. A run may take ``timeout_s`` seconds, or 300 if neither this nor the document sets a
+    number.
 
     Raises ``BadInputError`` for an unknown effect, a time below 0, a name registered twice, or a signature with no
     JSON Schema.
@@ -79,7 +79,7 @@ def registered() -> Kit:
 
 def _once(what: str, name: str, known: Tool | RuleFunction | None, function: Callable[..., Any]) -> None:
     before = known.function if isinstance(known, Tool) else known
-    if before is None or _source(before) == _source(function):  # a module that is imported again is no second one
+    if before is None or _source(before) == _source(function):  # the module is imported again
         return
     message = f"the {what} {name!r} is registered twice, by {_place(before)} and {_place(function)}"
     raise BadInputError(message, remedy="give one of them another name")
@@ -90,7 +90,7 @@ def _place(function: Callable[..., Any]) -> str:
 
 
 def _source(function: Callable[..., Any]) -> tuple[str, str]:
-    """The file and the name: the same whatever name the module was imported under."""
+    """The file and the name: the same for any name under which the module is imported."""
     plain = inspect.unwrap(function)
     code = getattr(plain, "__code__", None)
     return (plain.__module__ if code is None else code.co_filename), plain.__qualname__
@@ -108,10 +108,10 @@ def _parameters(name: str, function: Callable[..., Any]) -> Mapping[str, Any]:
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             message = f"tool {name!r} takes {parameter}, for which no JSON Schema can be written"
-            raise BadInputError(message, remedy="give each argument a name and a type of its own")
+            raise BadInputError(message, remedy="give each argument its own name and type")
         annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
         default = ... if parameter.default is parameter.empty else parameter.default
-        # A name of its own for the field: pydantic drops or renames some that Python allows, such as `_x` and `json`.
+        # A generated name for the field: pydantic drops or renames some that Python allows, such as `_x` and `json`.
         fields[f"argument_{len(fields)}"] = (annotation, Field(default, alias=word))
     try:
         model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
@@ -126,7 +126,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def _returns(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The JSON Schema of the result; empty, which holds for anything, where the annotation says nothing to pydantic."""
+    """The JSON Schema of the result; empty, which allows anything, if pydantic cannot derive one."""
     annotation = inspect.signature(function, eval_str=True).return_annotation
     if annotation is inspect.Signature.empty:
         return {}
@@ -147,8 +147,8 @@ def _written_out(tool_name: str, schema: Any, definitions: Mapping[str, Any], in
     if isinstance(reference, str):
         target = reference.removeprefix("#/$defs/")
         if target in inside:
-            message = f"tool {tool_name!r}: the type {target} holds itself, and an argument's schema has to end"
-            raise BadInputError(message, remedy="bound its depth with types of their own")
+            message = f"tool {tool_name!r}: the type {target} is recursive, and an argument's schema must be finite"
+            raise BadInputError(message, remedy="bound its depth with a separate type for each level")
         rest = {word: value for word, value in schema.items() if word != "$ref"}
         return _written_out(tool_name, {**definitions[target], **rest}, definitions, (*inside, target))
     titles = {word: value for word, value in schema.items() if word != "title" or not isinstance(value, str)}

@@ -45,7 +45,7 @@ class ProblemError(StepladderError):
 
 
 class RejectedError(ProblemError, BadInputError):
-    """The request has a mistake: any status from 400 on without a class of its own."""
+    """The request has a mistake: any status from 400 on without its own class."""
 
 
 class NotFoundError(RejectedError):

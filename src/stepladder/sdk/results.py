@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Event(history.Event):
-    """One line of a job's history. ``kind`` is plain text where a newer server knows more kinds than this client."""
+    """One line of a job's history. ``kind`` is plain text if it is unknown to this client, as from a newer server."""
 
     kind: EventKind | str = Field(union_mode="left_to_right")  # type: ignore[assignment] # wider, as the text says
 
@@ -25,7 +25,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def parsed(kind: type[T], value: Any) -> T:
-    """The value in its type. Raises ``ValueError`` for what is no answer of this API."""
+    """The value in its type. Raises ``ValueError`` if it is not an answer of this API."""
     hashable: Any = kind
     found: T = _adapter(hashable).validate_python(value)
     return found

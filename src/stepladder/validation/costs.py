@@ -3,7 +3,7 @@
 Nearly every pattern is matched in time linear in the text. One with a lookaround or a backreference is matched by
 backtracking, where each step may read the whole text again: there both steps and characters are bounded. Whether a
 value fits is known in microseconds, however large it is; the list of everything that is wrong with it is expensive,
-since each error carries its whole path, and each branch of an ``anyOf`` has a list of its own.
+since each error carries its whole path, and each branch of an ``anyOf`` has its own list.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""References that lead back to themselves without reaching a value: schemas that no document can satisfy.
+"""Circular references that never reach a value: schemas that no document can satisfy.
 
 A tree is a fine recursive schema, since a leaf ends it. Two shapes do not end. In the first a schema applies itself to
-the very same value (``{"$ref": "#"}``), which a validator could follow for ever. In the second each value must contain
-another of its own kind (a required ``child`` that is the same schema again), so that only an endless document fits.
+the very same value (``{"$ref": "#"}``), which a validator could follow forever. In the second each value must contain
+another of the same kind (a required ``child`` that is the same schema again), so only an endless document matches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def endless(subschemas: Subschemas) -> dict[Path, str]:
     }
     for path in subschemas.by_path.keys() - _inhabited(subschemas):
         if references(subschemas.by_path[path]):
-            found.setdefault(path, "the reference is endless: each value must contain another of its own kind")
+            found.setdefault(path, "the reference is endless: each value must contain another of the same kind")
     return found
 
 

@@ -59,7 +59,7 @@ class EngineError:
 
 
 def error_in(value: Any) -> EngineError | None:
-    """The error that a parsed body holds instead of an answer or beside it, in any of the usual shapes."""
+    """The error that a parsed body contains instead of an answer or with it, in any of the usual shapes."""
     if not isinstance(value, dict):
         return None
     found = value.get("error")
@@ -92,10 +92,10 @@ def rejection_of(status: int, error: EngineError, *, schema_known_bad: bool) -> 
     """What an error status means.
 
     ``schema_known_bad``: the engine refused this schema while it answered a known-good one. Some engines send the same
-    500 without a message for a refused schema and for an error of their own, and only this tells them apart.
+    500 without a message for a refused schema and for an internal error, and only this distinguishes them.
     """
     too_long = _TOO_LONG.search(f"{error.message} {error.kind}") is not None
-    not_internal = status != 500 and not too_long  # a 500 with a message is an error of the engine's own
+    not_internal = status != 500 and not too_long  # a 500 with a message is an internal error
     refuses_schema = _SCHEMA_REFUSED.search(error.message) is not None or (
         schema_known_bad and (not_internal or _WORDLESS.fullmatch(error.message) is not None)
     )

@@ -63,7 +63,7 @@ def judge(arrival: Arrival, criteria: Criteria, names: Mapping[str, Json]) -> Ve
     """The verdict on what arrived: the first outcome, in the order of ``Outcome``, that applies; else ``valid``.
 
     ``names`` are the root names that rules read (``input``, ``turns``, ``tools``, ...); ``output`` is added to them.
-    Pure, and never raises, whatever the bytes.
+    Pure, and never raises, for any bytes.
     """
     reading = termination.receive(arrival, schema_known_bad=criteria.schema_known_bad)
     verdict = partial(

@@ -1,7 +1,7 @@
-"""What can be kept of an answer that was not accepted, if the document's author asked for that.
+"""The usable part of an answer that was not accepted, if the document's author asked for it.
 
-The answer is not repaired: what is kept is a part of it, with everything that is lost or unsure about it. It is shown
-to people and programs beside the failure, and the machine never reads it.
+The answer is not repaired: the result is a part of it, with everything that is lost or uncertain. It is shown to people
+and programs with the failure, and the machine never reads it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _documents(text: str) -> Iterator[_Document]:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the bracket at ``start`` is closed, whatever is in between."""
+    """Where the bracket at ``start`` is closed."""
     brackets = ((at, token) for at, token, depth in tokens(text[start:]) if depth == 1)
     return next((start + at + 1 for at, token in brackets if token in ("]", "}")), None)
 
@@ -143,7 +143,7 @@ def _read(text: str, start: int) -> _Document | None:
 
 
 def _read_beginning(text: str, start: int, stop: int) -> _Document | None:
-    """What is JSON between ``start`` and ``stop``, where a decoder gave up, without containers that have just begun."""
+    """The JSON between ``start`` and ``stop``, where a decoder gave up, without containers that have just begun."""
     begun = text[start:stop]
     if text[stop : stop + 1] not in _AFTER_NUMBER:  # more digits may have been to come
         begun = _NUMBER_AT_END.sub("", begun)

@@ -125,7 +125,7 @@ def _keyword(error: ValidationError) -> str:
 
 
 def _limit(kind: Kind) -> Any:
-    """What the schema asks for, whatever the library calls it."""
+    """The limit in the schema, whatever name the library has for it."""
     names: tuple[str, ...] = getattr(kind, "__match_args__", ())
     return getattr(kind, names[0]) if names else None
 
@@ -262,12 +262,12 @@ _REASONS: dict[str, Callable[[Any, Any], str]] = {
     "format": _format,
     "uniqueItems": lambda *_: "must not have the same item twice",
     "required": lambda name, _: f"must have the field {shown(name)}",
-    "dependentRequired": lambda name, _: f"must have the field {shown(name)} too, beside the fields that it has",
+    "dependentRequired": lambda name, _: f"must have the field {shown(name)} too, given its other fields",
     "additionalProperties": lambda name, _: f"must not have the field {shown(name)}",
     "unevaluatedProperties": lambda name, _: f"must not have the field {shown(name)}",
-    "unevaluatedItems": lambda *_: "must not have that many items",
-    "contains": lambda *_: "must have an item that fits what `contains` asks for",
-    "minContains": lambda *_: "must have more items that fit what `contains` asks for",
+    "unevaluatedItems": lambda *_: "must not have more items",
+    "contains": lambda *_: "must have an item that matches `contains`",
+    "minContains": lambda *_: "must have more items that match `contains`",
     "maxContains": lambda *_: "must have fewer items that fit what `contains` asks for",
     "oneOf": lambda *_: "must fit exactly one of the allowed forms, and fits several",
     "not": lambda limit, _: f"must not be what the schema excludes: {shown(limit)}",

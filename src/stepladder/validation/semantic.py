@@ -49,7 +49,7 @@ def broken(rules: Iterable[Rule], output: Json, names: Mapping[str, Json]) -> tu
     """All rules that ``output`` breaks, in the rules' order; ``Violation.source`` is the rule's id.
 
     ``names`` are the root names of the workflow: ``input``, ``turns``, ``tools`` and so on; ``output`` is added to
-    them. A rule that cannot be checked counts as broken, whatever the cause, and its reason says which name was
+    them. A rule that cannot be checked counts as broken, for any cause, and its reason says which name was
     missing or what went wrong. Never raises.
     """
     scope = {**names, "output": output}

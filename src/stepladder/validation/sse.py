@@ -20,7 +20,7 @@ class Event(NamedTuple):
 
 
 def looks_like_events(body: bytes) -> bool:
-    """Whether a body begins as an event stream does, whatever its headers said."""
+    """Whether a body begins as an event stream does, regardless of its headers."""
     return _FIRST_LINE.match(body) is not None
 
 

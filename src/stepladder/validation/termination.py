@@ -37,10 +37,10 @@ ENDINGS = MappingProxyType(
         "queued": (Outcome.TRANSPORT, Cause.STREAM_INCOMPLETE),
     }
 )
-"""The other finish reasons. A word in neither table counts as ``stop``, and is recorded as it came."""
+"""The other finish reasons. A reason in neither table counts as ``stop``, and is recorded unchanged."""
 
 AT_MODEL_LIMIT = frozenset({"model_length", "model_context_window_exceeded"})
-"""Of these, the words for a context window that is full, whatever the budget is."""
+"""Of these, the reasons for a full context window, regardless of the budget."""
 
 _CUT = MappingProxyType(
     {
@@ -50,7 +50,7 @@ _CUT = MappingProxyType(
     }
 )
 
-# Nobody asks for a number this long, for this much white space, or for this much of one pattern.
+# No legitimate answer has a number this long, this much white space, or this much of one pattern.
 _RUNAWAY_DIGITS = re.compile(r"[0-9]{40}\Z")
 _RUNAWAY_SPACE = re.compile(r"[ \t\r\n]{60}\Z")
 _RUNAWAY_LENGTH = 60
@@ -60,9 +60,9 @@ _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOT
 
 
 def receive(arrival: Arrival, *, schema_known_bad: bool = False) -> Reading:
-    """What came back, as one completion, whichever API and shape it came in; or why there is none. Never raises.
+    """The arrival as one completion, for any API and shape; or why there is none. Never raises.
 
-    Whatever can be read of a lost answer is kept.
+    The readable part of a lost answer is included.
     """
     match arrival:
         case Lost(cause=cause, detail=detail, body=body, streamed=streamed):
@@ -117,7 +117,7 @@ def _why_cut(completion: Completion) -> Cause:
 
 
 def tells_nothing(arrival: Arrival) -> bool:
-    """Whether an engine answered HTTP 500 without a message, as for a refused schema or an error of its own.
+    """Whether an engine answered HTTP 500 without a message, as for a refused schema or an internal error.
 
     Only ``schema_known_bad`` can tell the two apart.
     """

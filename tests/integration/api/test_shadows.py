@@ -1,4 +1,4 @@
-"""A variant beside a share of live jobs."""
+"""A variant shadowing a share of live jobs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_live_job_has_one_shadow_and_is_compared_with_it(reading: Api) -
     assert before not in str(shown)
     page = Console(file=StringIO(), record=True, width=100)
     print_experiment(page, Experiment(**shown))
-    assert "beside 100% of live jobs, 1 so far" in (text := page.export_text())
+    assert "shadowing 100% of live jobs, 1 so far" in (text := page.export_text())
     assert all(len(line) <= 100 for line in text.splitlines()), text
 
 

@@ -79,7 +79,7 @@ def test_a_line_that_cannot_be_used_is_named_and_every_other_one_is_judged(shell
     assert [(verdict["id"], verdict["outcome"]) for verdict in verdicts] == [(1, "valid"), (5, "schema_violation")]
     assert done.code == 2
     assert "error: line 2: this is not JSON" in done.err
-    assert "error: line 4, /response: `tired` is no cause of `transport`; these are: connect, timeout" in done.err
+    assert "error: line 4, /response: `tired` is not a cause of `transport`; causes are: connect, timeout" in done.err
 
     done, verdicts = judged(shell, [*lines, answering("[]", id=5)], "--json")
     said = [json.loads(line) for line in done.err.splitlines()]

@@ -49,7 +49,7 @@ def _string(value: Value) -> Iterator[Remark]:
     if patterns:
         remedy = "limit its repetitions, as in `^[A-Z]{1,40}$`; some engines ignore `maxLength` beside `pattern`"
     elif value.has("format"):
-        remedy = "use a `pattern` with limited repetitions; vLLM 0.29 and later refuse `maxLength` beside `format`"
+        remedy = "use a `pattern` with limited repetitions; vLLM 0.29 and later refuse `maxLength` next to `format`"
     else:
         remedy = "add `maxLength`, or list the strings in an `enum`"
     yield Remark("no_max_length", value.path, f"this string has no maximum length, {UNTIL}", remedy)

@@ -50,7 +50,7 @@ def _for_a_kind(path: Path, schema: Mapping[str, Any], kinds: Kinds | None, role
         message = f"{quoted(constraints)} without a `type`: values of other types pass"
         if role is not Role.HANDED_IN:
             message += ", and xgrammar applies most keywords only beside their type; validation catches the rest"
-        yield Remark("untyped_constraint", (*path, constraints[0]), message, f"add {types} beside it")
+        yield Remark("untyped_constraint", (*path, constraints[0]), message, f"add {types} next to it")
     for keyword in constraints:
         if kinds is not None and not kinds & KINDS_OF[keyword]:
             message = f"`{keyword}` never applies to values of type {', '.join(sorted(kinds))}"

@@ -51,7 +51,7 @@ MEANT: Mapping[str, str] = {
     "id": "write `$id`",
     "additionalItems": "write `prefixItems` for the first items, and `items` for the rest",
     "dependencies": "write the cases as branches of `anyOf`, each with its own `const`",
-    "discriminator": "give each branch a required property with a `const` of its own",
+    "discriminator": "give each branch a required property with a distinct `const`",
 }
 """Keywords of older drafts, of OpenAPI and of other languages."""
 

@@ -1,1 +1,1 @@
-"""CEL over JSON: the grammar is cel-python's, what it means stands here. ``validation.expressions`` is the way in."""
+"""CEL over JSON: the grammar is cel-python's, the evaluation ours. Use it through ``validation.expressions``."""

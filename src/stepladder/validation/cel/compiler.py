@@ -1,8 +1,8 @@
 """From a syntax tree to closures over plain JSON values.
 
 celpy's own evaluator is not used. It refuses ``int == double``, overflows at 64 bits, copies the whole document into
-types of its own, turns every failing member into the same error, and cannot be stopped halfway. This one
-evaluates the same on the values as they are, counts its steps, and knows which name was missing.
+its own types, turns every failing member into the same error, and cannot be stopped halfway. This one
+evaluates the values as they are, counts its steps, and knows which name was missing.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _split(run: Run, value: Any, separator: Any) -> list[str]:
 def _join(run: Run, values: Any, separator: Any = "") -> str:
     items = _items(run, "join", (values,))
     if not isinstance(separator, str) or not all(isinstance(item, str) for item in items):
-        raise EvaluationError("join takes a list of strings, and a string to stand between them")
+        raise EvaluationError("join takes a list of strings, and a separator string")
     length = sum(map(len, items)) + len(separator) * len(items)
     if length > MAX_STRING:
         raise EvaluationError(f"the string would have more than {MAX_STRING:,} characters")
@@ -158,7 +158,7 @@ def compile_pattern(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise EvaluationError(f"not a pattern that RE2 takes: {said}") from None
+        raise EvaluationError(f"not a valid RE2 pattern: {said}") from None
 
 
 def _matches(run: Run, text: Any, pattern: Any) -> bool:

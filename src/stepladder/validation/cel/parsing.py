@@ -82,7 +82,7 @@ def glued(source: str, position: int) -> bool:
 
 
 def unquoted(token: str) -> str:
-    """The text that a string literal stands for. Raises ``BadSourceError`` for an escape that CEL does not know."""
+    """The value of a string literal. Raises ``BadSourceError`` for an escape that CEL does not know."""
     raw = token[0] in "rR"
     body = token[1:] if raw else token
     width = 3 if body[:3] in ('"""', "'''") else 1
