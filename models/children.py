@@ -90,19 +90,23 @@ LIVE_CHILDREN = """
 SELECT id FROM jobs WHERE parent = %(job)s AND finished_at IS NULL ORDER BY parent_visit, parent_index
 """
 
-# Every statement locks rows in the same order.
-CANCEL_CHILDREN = """
-WITH child AS (
-    SELECT id FROM jobs
-    WHERE parent = %(job)s AND finished_at IS NULL AND NOT cancel_requested
-    ORDER BY id FOR NO KEY UPDATE
-)
+_CANCEL = """
 UPDATE jobs SET cancel_requested = true, paused_at = NULL, held_at = NULL, wake_at = LEAST(wake_at, now())
 FROM child WHERE jobs.id = child.id
 RETURNING jobs.id
 """
 
-CANCEL_ORPHANS = """
+# Every statement locks rows in the same order.
+CANCEL_CHILDREN = f"""
+WITH child AS (
+    SELECT id FROM jobs
+    WHERE parent = %(job)s AND finished_at IS NULL AND NOT cancel_requested
+    ORDER BY id FOR NO KEY UPDATE
+)
+{_CANCEL}
+"""  # noqa: S608 -- a constant
+
+CANCEL_ORPHANS = f"""
 WITH child AS (
     SELECT child.id FROM jobs AS child JOIN jobs AS parent ON parent.id = child.parent
     WHERE child.parent IS NOT NULL AND child.finished_at IS NULL AND NOT child.cancel_requested
@@ -110,10 +114,8 @@ WITH child AS (
     ORDER BY child.id LIMIT %(most)s
     FOR NO KEY UPDATE OF child SKIP LOCKED
 )
-UPDATE jobs SET cancel_requested = true, paused_at = NULL, held_at = NULL, wake_at = LEAST(wake_at, now())
-FROM child WHERE jobs.id = child.id
-RETURNING jobs.id
-"""
+{_CANCEL}
+"""  # noqa: S608 -- a constant
 
 
 async def start_children(

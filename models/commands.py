@@ -35,16 +35,7 @@ class JobCommands:
         """Keeps a signal for the job, once by its id, and wakes the job if it waits."""
         scopes = None if sender.scopes is None else sorted(sender.scopes)
         sent = {"name": plain(name), "payload": json_text(payload), "by": plain(sender.name), "scopes": scopes}
-        row = await self._database.row(SIGNAL, {"job": job_id, "id": signal_id, **sent})
-        match row:
-            case {"kept": True}:
-                return Receipt.ACCEPTED
-            case {"seen": True}:
-                return Receipt.DUPLICATE
-            case {"known": True}:
-                return Receipt.FINAL
-            case _:
-                return Receipt.UNKNOWN
+        return Receipt.of(await self._database.row(SIGNAL, {"job": job_id, "id": signal_id, **sent}))
 
     async def pending_signals(self, job_id: UUID) -> Inbox:
         """The signals not yet taken, oldest first."""
@@ -56,13 +47,7 @@ class JobCommands:
 
     async def request_cancel(self, job_id: UUID) -> Receipt:
         """Asks for the job to end. Its worker learns of it with a heartbeat; an unleased job is due at once."""
-        match await self._database.row(CANCEL, {"job": job_id}):
-            case {"asked": True}:
-                return Receipt.ACCEPTED
-            case {"known": True}:
-                return Receipt.FINAL
-            case _:
-                return Receipt.UNKNOWN
+        return Receipt.of(await self._database.row(CANCEL, {"job": job_id}))
 
     async def sent_signal(self, job_id: UUID, signal_id: UUID) -> tuple[str, Json, str] | None:
         """The name, the payload and the sender of a signal that came under this id."""
@@ -96,15 +81,8 @@ class JobCommands:
         return await self._switch(UNPAUSE, EventKind.JOB_UNPAUSED, job_id, by)
 
     async def _switch(self, statement: str, kind: EventKind, job_id: UUID, by: str) -> Receipt:
-        match await self._database.row(statement, {"job": job_id, "kind": kind, "data": json_text({"by": by})}):
-            case {"done": True}:
-                return Receipt.ACCEPTED
-            case {"already": True}:
-                return Receipt.DUPLICATE
-            case {"known": True}:
-                return Receipt.FINAL
-            case _:
-                return Receipt.UNKNOWN
+        parameters = {"job": job_id, "kind": kind, "data": json_text({"by": by})}
+        return Receipt.of(await self._database.row(statement, parameters))
 
 
 # The job's row is locked before the signal's is made, as in COMMIT. Two of the same id at once may both count; the
@@ -125,8 +103,8 @@ WITH woken AS (
     RETURNING id
 )
 SELECT
-    EXISTS (SELECT FROM kept) AS kept,
-    EXISTS (SELECT FROM woken) OR EXISTS (SELECT FROM signals WHERE job_id = %(job)s AND id = %(id)s) AS seen,
+    EXISTS (SELECT FROM kept) AS done,
+    EXISTS (SELECT FROM woken) OR EXISTS (SELECT FROM signals WHERE job_id = %(job)s AND id = %(id)s) AS already,
     EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
 """
 
@@ -168,7 +146,7 @@ WITH asked AS (
     WHERE id = %(job)s AND status NOT IN ('succeeded', 'failed', 'cancelled')
     RETURNING id
 )
-SELECT EXISTS (SELECT FROM asked) AS asked, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+SELECT EXISTS (SELECT FROM asked) AS done, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
 """
 
 # The line in the history takes the next ordinal under the job's row lock, as COMMIT does.

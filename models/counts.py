@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from stepladder.models.hot import DUE
 from stepladder.models.shares import engines_used
 
 if TYPE_CHECKING:
@@ -196,12 +197,7 @@ SELECT workflow, principal, count(*) AS jobs FROM jobs
 WHERE lease_owner IS NOT NULL AND lease_until > now() GROUP BY workflow, principal
 """
 
-_QUEUE = """
+_QUEUE = f"""
 SELECT count(*) AS due, COALESCE(EXTRACT(epoch FROM now() - min(wake_at)), 0)::float8 AS age_s
-FROM jobs
-WHERE wake_at <= now()
-    AND paused_at IS NULL
-    AND held_at IS NULL
-    AND status IN ('queued', 'running', 'waiting')
-    AND (lease_until IS NULL OR lease_until <= now())
+FROM jobs WHERE {DUE}
 """

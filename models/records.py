@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
     from uuid import UUID
 
@@ -187,3 +188,16 @@ class Receipt(StrEnum):
     """The job has ended, or is about to by request. Nothing was written."""
     UNKNOWN = "unknown"
     """There is no such job."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any] | None) -> Receipt:
+        """From a row of ``done``, ``already`` and ``known``, as far as the statement has them."""
+        match row:
+            case {"done": True}:
+                return cls.ACCEPTED
+            case {"already": True}:
+                return cls.DUPLICATE
+            case {"known": True}:
+                return cls.FINAL
+            case _:
+                return cls.UNKNOWN

@@ -94,22 +94,12 @@ def _kinds(ages: Ages) -> list[tuple[str, timedelta, str, str]]:
 
 async def hold(database: Database, job_id: UUID, by: str) -> Receipt:
     """Exempts a job from retention, in the name of ``by``. ``DUPLICATE`` if it is held already."""
-    return _receipt(await database.row(HOLD, {"job": job_id, "by": plain(by)}))
+    return Receipt.of(await database.row(HOLD, {"job": job_id, "by": plain(by)}))
 
 
 async def release(database: Database, job_id: UUID) -> Receipt:
     """Ends the exemption. ``DUPLICATE`` if the job was not held."""
-    return _receipt(await database.row(RELEASE, {"job": job_id}))
-
-
-def _receipt(row: dict[str, Any] | None) -> Receipt:
-    match row:
-        case {"done": True}:
-            return Receipt.ACCEPTED
-        case {"known": True}:
-            return Receipt.DUPLICATE
-        case _:
-            return Receipt.UNKNOWN
+    return Receipt.of(await database.row(RELEASE, {"job": job_id}))
 
 
 async def _batch(database: Database, statement: str, age: timedelta) -> dict[str, Any]:
@@ -153,7 +143,7 @@ def _mark(change: str, condition: str) -> str:
 WITH changed AS (
     UPDATE jobs SET {change} WHERE id = %(job)s AND {condition} RETURNING id
 )
-SELECT EXISTS (SELECT FROM changed) AS done, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS known
+SELECT EXISTS (SELECT FROM changed) AS done, EXISTS (SELECT FROM jobs WHERE id = %(job)s) AS already
 """
 
 

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    Table,
-    Text,
-    Uuid,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 from stepladder.models.columns import listed, metadata, moment, one_of, written_at
@@ -29,43 +16,43 @@ from stepladder.schemas.job import Failure, JobStatus
 # ``paused_at``, so that it continues as what it was; and that its workflow is, in ``held_at``.
 # ``hold_at`` says that retention is to leave the job alone, and ``raw_gone_at`` and ``events_gone_at`` when it did its
 # work on it.
-jobs = Table(
+jobs = sa.Table(
     "jobs",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("lineage", Uuid, nullable=False),
-    Column("replay_of", Uuid, ForeignKey("jobs.id")),
-    Column("bulk", Uuid, ForeignKey("bulks.id")),
-    Column("variant", Text, ForeignKey("variants.hash")),
-    Column("experiment", Uuid, ForeignKey("experiments.id")),
-    Column("arm", Text),
-    Column("sample", Integer),
-    Column("parent", Uuid, ForeignKey("jobs.id")),
-    Column("parent_visit", Integer),
-    Column("parent_index", Integer),
-    Column("depth", Integer, nullable=False, server_default=text("0")),
-    Column("workflow", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("state", Text),
-    Column("waiting_for", Text),
-    Column("failure", Text),
-    Column("failure_detail", Text),
-    Column("input", JSON, nullable=False),
-    Column("result", JSON),
-    Column("metadata", JSONB, nullable=False),
-    Column("principal", Text, nullable=False),
-    Column("scopes", ARRAY(Text)),
-    Column("priority", Integer, nullable=False),
-    Column("token_budget", BigInteger),
-    Column("tokens", BigInteger, nullable=False, server_default=text("0")),
-    Column("turn_count", Integer, nullable=False, server_default=text("0")),
-    Column("event_count", Integer, nullable=False),
-    Column("signals_received", Integer, nullable=False, server_default=text("0")),
-    Column("cancel_requested", Boolean, nullable=False, server_default=text("false")),
-    Column("fence", BigInteger, nullable=False, server_default=text("0")),
-    Column("taken_over", Boolean, nullable=False, server_default=text("false")),
-    Column("lease_owner", Text),
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("lineage", sa.Uuid, nullable=False),
+    sa.Column("replay_of", sa.Uuid, sa.ForeignKey("jobs.id")),
+    sa.Column("bulk", sa.Uuid, sa.ForeignKey("bulks.id")),
+    sa.Column("variant", sa.Text, sa.ForeignKey("variants.hash")),
+    sa.Column("experiment", sa.Uuid, sa.ForeignKey("experiments.id")),
+    sa.Column("arm", sa.Text),
+    sa.Column("sample", sa.Integer),
+    sa.Column("parent", sa.Uuid, sa.ForeignKey("jobs.id")),
+    sa.Column("parent_visit", sa.Integer),
+    sa.Column("parent_index", sa.Integer),
+    sa.Column("depth", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("workflow", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("state", sa.Text),
+    sa.Column("waiting_for", sa.Text),
+    sa.Column("failure", sa.Text),
+    sa.Column("failure_detail", sa.Text),
+    sa.Column("input", JSON, nullable=False),
+    sa.Column("result", JSON),
+    sa.Column("metadata", JSONB, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("scopes", ARRAY(sa.Text)),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("token_budget", sa.BigInteger),
+    sa.Column("tokens", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("turn_count", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("event_count", sa.Integer, nullable=False),
+    sa.Column("signals_received", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("cancel_requested", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    sa.Column("fence", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("taken_over", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    sa.Column("lease_owner", sa.Text),
     moment("lease_until"),
     moment("wake_at"),
     written_at("notified_at"),
@@ -73,34 +60,34 @@ jobs = Table(
     moment("paused_at"),
     moment("held_at"),
     moment("hold_at"),
-    Column("hold_by", Text),
+    sa.Column("hold_by", sa.Text),
     moment("raw_gone_at"),
     moment("events_gone_at"),
     moment("deadline_at"),
     moment("created_at", required=True),
     moment("started_at"),
     moment("finished_at"),
-    ForeignKeyConstraint(["workflow", "version"], ["workflows.name", "workflows.version"]),
+    sa.ForeignKeyConstraint(["workflow", "version"], ["workflows.name", "workflows.version"]),
     one_of("status", JobStatus),
     one_of("failure", Failure),
-    CheckConstraint(
+    sa.CheckConstraint(
         "(parent IS NULL) = (parent_visit IS NULL) AND (parent IS NULL) = (parent_index IS NULL)", name="parent"
     ),
-    CheckConstraint("(lease_owner IS NULL) = (lease_until IS NULL)", name="lease"),
-    CheckConstraint(
+    sa.CheckConstraint("(lease_owner IS NULL) = (lease_until IS NULL)", name="lease"),
+    sa.CheckConstraint(
         f"(finished_at IS NOT NULL) = (status IN ({listed(status for status in JobStatus if status.final)}))",
         name="finished",
     ),
 )
-Index(
+sa.Index(
     "jobs_wake",
     jobs.c.priority.desc(),
     jobs.c.wake_at,
-    postgresql_where=text("wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL"),
+    postgresql_where=sa.text("wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL"),
 )
-Index("jobs_lineage", jobs.c.lineage)
-Index("jobs_replay_of", jobs.c.replay_of, postgresql_where=jobs.c.replay_of.is_not(None))
-Index(
+sa.Index("jobs_lineage", jobs.c.lineage)
+sa.Index("jobs_replay_of", jobs.c.replay_of, postgresql_where=jobs.c.replay_of.is_not(None))
+sa.Index(
     "jobs_experiment",
     jobs.c.experiment,
     jobs.c.sample,
@@ -108,38 +95,38 @@ Index(
     unique=True,
     postgresql_where=jobs.c.experiment.is_not(None),
 )
-Index(
+sa.Index(
     "jobs_shadow",
     jobs.c.experiment,
     jobs.c.replay_of,
     unique=True,
-    postgresql_where=text("experiment IS NOT NULL AND replay_of IS NOT NULL"),
+    postgresql_where=sa.text("experiment IS NOT NULL AND replay_of IS NOT NULL"),
 )
-Index("jobs_bulk", jobs.c.bulk, jobs.c.replay_of, unique=True, postgresql_where=jobs.c.bulk.is_not(None))
-Index(
+sa.Index("jobs_bulk", jobs.c.bulk, jobs.c.replay_of, unique=True, postgresql_where=jobs.c.bulk.is_not(None))
+sa.Index(
     "jobs_lanes",
     jobs.c.priority,
     jobs.c.principal,
     jobs.c.workflow,
     jobs.c.wake_at,
-    postgresql_where=text("wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL AND lease_owner IS NULL"),
+    postgresql_where=sa.text("wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL AND lease_owner IS NULL"),
 )
-Index("jobs_leased", jobs.c.lease_owner, postgresql_where=jobs.c.lease_owner.is_not(None))
-Index("jobs_created", jobs.c.created_at, jobs.c.id)
-Index("jobs_workflow_created", jobs.c.workflow, jobs.c.created_at, jobs.c.id)
-Index("jobs_metadata", jobs.c.metadata, postgresql_using="gin", postgresql_ops={"metadata": "jsonb_path_ops"})
-Index("jobs_live", jobs.c.status, postgresql_where=jobs.c.finished_at.is_(None))
-Index("jobs_finished", jobs.c.finished_at, postgresql_where=jobs.c.finished_at.is_not(None))
-Index("jobs_lost", jobs.c.created_at, jobs.c.id, postgresql_where=text("status IN ('failed', 'cancelled')"))
+sa.Index("jobs_leased", jobs.c.lease_owner, postgresql_where=jobs.c.lease_owner.is_not(None))
+sa.Index("jobs_created", jobs.c.created_at, jobs.c.id)
+sa.Index("jobs_workflow_created", jobs.c.workflow, jobs.c.created_at, jobs.c.id)
+sa.Index("jobs_metadata", jobs.c.metadata, postgresql_using="gin", postgresql_ops={"metadata": "jsonb_path_ops"})
+sa.Index("jobs_live", jobs.c.status, postgresql_where=jobs.c.finished_at.is_(None))
+sa.Index("jobs_finished", jobs.c.finished_at, postgresql_where=jobs.c.finished_at.is_not(None))
+sa.Index("jobs_lost", jobs.c.created_at, jobs.c.id, postgresql_where=sa.text("status IN ('failed', 'cancelled')"))
 for _kind in ("raw", "events"):
-    Index(
+    sa.Index(
         f"jobs_{_kind}",
         jobs.c.finished_at,
-        postgresql_where=text(f"finished_at IS NOT NULL AND {_kind}_gone_at IS NULL AND hold_at IS NULL"),
+        postgresql_where=sa.text(f"finished_at IS NOT NULL AND {_kind}_gone_at IS NULL AND hold_at IS NULL"),
     )
 
 # Of two that start the same child, one does.
-Index(
+sa.Index(
     "jobs_parent",
     jobs.c.parent,
     jobs.c.parent_visit,
@@ -147,4 +134,4 @@ Index(
     unique=True,
     postgresql_where=jobs.c.parent.is_not(None),
 )
-Index("jobs_live_children", jobs.c.parent, postgresql_where=text("parent IS NOT NULL AND finished_at IS NULL"))
+sa.Index("jobs_live_children", jobs.c.parent, postgresql_where=sa.text("parent IS NOT NULL AND finished_at IS NULL"))

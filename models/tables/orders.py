@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Column,
-    Double,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    Uuid,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSON
 
 from stepladder.models.columns import metadata, moment, one_of, written_at
@@ -22,68 +10,68 @@ from stepladder.schemas.experiment import ExperimentKind
 
 # Orders of many replays. A worker's sweep hands them out, ``concurrency`` at once, from the newest job that fits
 # ``filter`` to the oldest; ``after_at`` and ``after_id`` are how far it has come. ``refused`` counts by reason.
-bulks = Table(
+bulks = sa.Table(
     "bulks",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("filter", JSON, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("changes", JSON, nullable=False),
-    Column("concurrency", Integer, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("principal", Text, nullable=False),
-    Column("scopes", ARRAY(Text)),
-    Column("total", Integer, nullable=False),
-    Column("refused", JSON, nullable=False),
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("filter", JSON, nullable=False),
+    sa.Column("mode", sa.Text, nullable=False),
+    sa.Column("changes", JSON, nullable=False),
+    sa.Column("concurrency", sa.Integer, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("scopes", ARRAY(sa.Text)),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("refused", JSON, nullable=False),
     moment("after_at"),
-    Column("after_id", Uuid),
+    sa.Column("after_id", sa.Uuid),
     moment("stopped_at"),
     moment("handed_out_at"),
     written_at("created_at"),
 )
-Index("bulks_open", bulks.c.created_at, postgresql_where=text("handed_out_at IS NULL AND stopped_at IS NULL"))
+sa.Index("bulks_open", bulks.c.created_at, postgresql_where=sa.text("handed_out_at IS NULL AND stopped_at IS NULL"))
 
 # The same workflow many times, or by two variants, to be compared. Its jobs are no part of the rates of live ones.
 # A shadow runs beside a ``share`` of live jobs until it is stopped; ``after_at`` and ``after_id`` say how far.
-experiments = Table(
+experiments = sa.Table(
     "experiments",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("workflow", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("variant", Text, ForeignKey("variants.hash")),
-    Column("arms", JSON, nullable=False),
-    Column("samples", Integer, nullable=False),
-    Column("principal", Text, nullable=False),
-    Column("scopes", ARRAY(Text)),
-    Column("share", Double),
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("workflow", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("variant", sa.Text, sa.ForeignKey("variants.hash")),
+    sa.Column("arms", JSON, nullable=False),
+    sa.Column("samples", sa.Integer, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("scopes", ARRAY(sa.Text)),
+    sa.Column("share", sa.Double),
     moment("after_at"),
-    Column("after_id", Uuid),
+    sa.Column("after_id", sa.Uuid),
     moment("stopped_at"),
     written_at("created_at"),
     one_of("kind", ExperimentKind),
-    ForeignKeyConstraint(["workflow", "version"], ["workflows.name", "workflows.version"]),
+    sa.ForeignKeyConstraint(["workflow", "version"], ["workflows.name", "workflows.version"]),
 )
-Index("experiments_created", experiments.c.created_at, experiments.c.id)
-Index(
+sa.Index("experiments_created", experiments.c.created_at, experiments.c.id)
+sa.Index(
     "experiments_shadow",
     experiments.c.workflow,
     experiments.c.version,
     unique=True,
-    postgresql_where=text("kind = 'shadow' AND stopped_at IS NULL"),
+    postgresql_where=sa.text("kind = 'shadow' AND stopped_at IS NULL"),
 )
 
 # Under which key a principal submitted which jobs. ``fingerprint`` is the hash of what was asked for.
-idempotency_keys = Table(
+idempotency_keys = sa.Table(
     "idempotency_keys",
     metadata,
-    Column("principal", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("job_ids", ARRAY(Uuid), nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sa.Column("job_ids", ARRAY(sa.Uuid), nullable=False),
     written_at("created_at"),
-    PrimaryKeyConstraint("principal", "key"),
+    sa.PrimaryKeyConstraint("principal", "key"),
 )
-Index("idempotency_keys_created", idempotency_keys.c.created_at)
+sa.Index("idempotency_keys_created", idempotency_keys.c.created_at)
