@@ -49,7 +49,7 @@ def _without(findings: Iterable[Finding], value: dict[str, Any]) -> tuple[Workfl
     for finding in findings:
         match pointer_steps(finding.pointer):
             case ["states", name, *_] if name in (rest.get("states") or {}):
-                rest["states"][name] = {"end": "succeeded"}  # edges may lead to it, and there is nothing in it to check
+                rest["states"][name] = {"end": "succeeded"}  # edges may lead to it, and it has nothing to check
                 missing.add(name)
             case [field, *_] if field in ("name", "version", "start", "states"):
                 rest |= {"name": "unread"} if field == "name" else {}
