@@ -46,7 +46,7 @@ def downgrade(url: str, revision: str) -> None:
 
 
 def current(url: str) -> str | None:
-    """The revision of the tables, or None where there are none. Raises ``UnreachableError`` as ``upgrade`` does."""
+    """The revision of the tables, or None if there are none. Raises ``UnreachableError`` as ``upgrade`` does."""
     with _connected(url) as connection:
         return MigrationContext.configure(connection).get_current_revision()
 

@@ -16,7 +16,7 @@ FEW = 2000
 
 
 async def narrowed(database: Database, wanted: JobFilter) -> JobFilter:
-    """The filter, narrowed to the jobs that can match where a rule makes them few.
+    """The filter, narrowed to the jobs that can match if a rule makes them few.
 
     The planner cannot know: it has no statistics on a rule that was rarely broken, and would scan job after job.
     Raises ``UnreachableError`` when the database breaks.

@@ -44,7 +44,7 @@ def _json(value: object) -> str | None:
 
 
 def plain(text: str | None) -> str | None:
-    """A foreign word for a ``text`` column: what PostgreSQL cannot hold there becomes U+FFFD."""
+    """Foreign text for a ``text`` column: characters that PostgreSQL cannot store become U+FFFD."""
     return None if text is None else _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -85,7 +85,7 @@ def carried_json(job: Job) -> str:
 def step_json(
     claim: Claim, step: Transition, stamp: Stamp | None, *, release: bool, unless_paused: bool = False
 ) -> str:
-    """The parameter of ``hot.COMMIT``. ValueError where an attempt is opened without a stamp."""
+    """The parameter of ``hot.COMMIT``. ValueError if an attempt is opened without a stamp."""
     job = step.job
     record = {
         "job": str(job.id),

@@ -1,4 +1,4 @@
-"""The root of what Stepladder raises. Expected failures are values; what is raised is a bug or broken machinery."""
+"""The root of Stepladder's exceptions. Expected failures are values; an exception is a bug or broken infrastructure."""
 
 from __future__ import annotations
 

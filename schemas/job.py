@@ -25,7 +25,7 @@ class Failure(StrEnum):
     """Why a job failed. ``rejected`` means that the machine itself ended in a failure state."""
 
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
-    TOKEN_BUDGET = "token_budget"  # noqa: S105 -- a failure word, no secret
+    TOKEN_BUDGET = "token_budget"  # noqa: S105 -- a failure code, not a secret
     DEADLINE = "deadline"
     MAX_TURNS = "max_turns"
     TRANSITION_DENIED = "transition_denied"

@@ -136,8 +136,8 @@ def advance(
     """Moves ``job`` on by ``event``.
 
     ``max_model_len`` is the limit in tokens of the model that is asked unless a state names another, where it is
-    known, and ``lengths`` are those of models by name. ``hold`` says that the job is paused: what the event
-    brings is taken in, and no state that asks or runs anything is begun.
+    known, and ``lengths`` are those of models by name. ``hold`` says that the job is paused: the event is
+    recorded, and no state that asks or runs anything is started.
     Raises ``IllegalEventError`` for an event that the job's state does not take.
     """
     require_legal(job, event)

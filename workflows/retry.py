@@ -39,7 +39,7 @@ class RetryLimits:
     """The limits on the attempts of one turn. None is unlimited, and 0 allows none.
 
     ``attempts`` counts answers that arrived, ``transport`` the rest; ``token_budget`` and ``deadline_at`` are the
-    job's. ``max_model_len`` is the engine's limit on prompt and completion together, in tokens, where it is known.
+    job's. ``max_model_len`` is the engine's limit on prompt and completion together, in tokens, if known.
     """
 
     attempts: int

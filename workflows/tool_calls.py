@@ -194,7 +194,7 @@ def claimed(
 
 
 def await_settlement(builder: TransitionBuilder, call: ToolCall, error: ToolError = CUT_OFF) -> ToolCall:
-    """The job waits for a person who says whether the effect took place. ``error`` is why only a person can know."""
+    """The job waits for a person to settle whether the effect took place. ``error`` says why it is unknown."""
     if call.status is not VisitStatus.SETTLEMENT:
         call = replace(call, error=error, status=VisitStatus.SETTLEMENT)
         builder.put(call)
@@ -232,7 +232,7 @@ def returned(builder: TransitionBuilder, call: ToolCall, result: Json) -> str | 
 
 
 def failed(builder: TransitionBuilder, call: ToolCall, error: ToolError) -> str | JobFailure:
-    """Writes the error and follows ``error``, where there is such an edge."""
+    """Writes the error and follows the edge ``error``, if there is one."""
     builder.put(call.close(builder.now, error=error))
     note_failure(builder, call, error)
     target = state_of(builder, call).edges.get(ERROR)

@@ -1,4 +1,4 @@
-"""A wait's life: opened with what it shows, ended by a signal that fits or by its time-out."""
+"""A wait's life: opened with what it shows, ended by a matching signal or by its timeout."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepladder.services.submission import Notify, Submissions
 
 Identify: TypeAlias = "Callable[[], Awaitable[Identity]]"
-"""Asks the engine for its identity. Raises ``UnreachableError`` where it does not answer."""
+"""Asks the engine for its identity. Raises ``UnreachableError`` if it does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Services:
     heartbeat_s: float = field(default=15.0)
 
     async def job(self, job_id: UUID) -> Job:
-        """Raises ``ProblemError`` where there is none."""
+        """Raises ``ProblemError`` if there is none."""
         found = await self.reads.job(job_id)
         if found is None:
             raise not_found(f"job {job_id}", "list the jobs with GET /v1/jobs")

@@ -70,7 +70,7 @@ async def get_turns(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswe
 
 @router.get("/attempts/{attempt_id}/raw", response_class=Response, responses=RAW)
 async def get_raw(attempt_id: UUID, services: ServicesDep, _: Reader) -> Response:
-    """What the engine answered, byte for byte. Empty while nothing has arrived; a 410 where retention removed it."""
+    """What the engine answered, byte for byte. Empty before anything has arrived; a 410 if retention removed it."""
     body = await services.reads.raw(attempt_id)
     if body is None:
         raise not_found(f"attempt {attempt_id}", "a job's attempts are listed in GET /v1/jobs/{id}/turns")
@@ -114,7 +114,7 @@ async def get_events(
     behind = max(after, _ordinal(last_event_id))
     over = job.status.final and (behind >= job.event_count or not await services.reads.events(job_id, behind, 1))
     if over:
-        return Response(status_code=204)  # a browser does not reconnect after this
+        return Response(status_code=204)  # after this a browser does not reconnect
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_follow(services, job_id, behind), media_type=STREAM, headers=headers)
 

@@ -134,7 +134,7 @@ def signal(
     app: App = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send a signal to a job. It is checked against the open wait; a signal that comes early is kept."""
+    """Send a signal to a job. It is checked against the open wait; an early signal is stored."""
     from stepladder.cli.session import in_session
 
     payload, settings = parse_json(data, "--data"), load_settings(app=app)

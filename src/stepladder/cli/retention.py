@@ -1,4 +1,4 @@
-"""``stepladder retain``: remove what is older than the retention settings."""
+"""``stepladder retain``: remove data older than the retention settings."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Cache:
-    """Values that cost more to read than to show, kept for some seconds for everyone who looks."""
+    """Values that are expensive to read, cached for some seconds for all users."""
 
     def __init__(self, keep_s: float) -> None:
         self._keep_s = keep_s

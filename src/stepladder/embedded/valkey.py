@@ -23,7 +23,7 @@ LOG = "valkey.log"
 SOCKET = "valkey.sock"
 VARIABLE = "STEPLADDER_BROKER_URL"
 START_TIMEOUT_S = 30  # 0.1 seconds on an idle laptop
-_LOCK_TIMEOUT_S = 10  # a server whose owner was killed is gone in milliseconds
+_LOCK_TIMEOUT_S = 10  # a server whose owner was killed ends in milliseconds
 _STOP_TIMEOUT_S = 5
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 

@@ -120,7 +120,7 @@ class Permit:
         self.release()
 
     def try_acquire(self) -> bool:
-        """Whether the permit is held already, or there is room and no other caller waits."""
+        """Whether the permit is held already, or one is free and no other caller waits."""
         self.held = self.held or self._limiter.try_acquire()
         return self.held
 

@@ -284,7 +284,7 @@ async def submit(
     metadata: JsonObject | None = None,
     principal: Actor = LOCAL,
 ) -> Job:
-    """A job for this process to run: the machine is at hand, and no other worker needs to know.
+    """A job for this process to run: the machine is loaded, and no other worker is notified.
 
     Raises ``BadInputError`` for an input that does not fit, and for a retired version.
     """

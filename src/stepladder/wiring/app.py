@@ -88,7 +88,7 @@ def _place(error: BaseException) -> str:
 def compile_document(document: str, kit: Kit, audit: Audit = UNPINNED) -> Compiled:
     """Compiles a document, which is a file (YAML or JSON) or ``MODULE:NAME`` for one built in Python.
 
-    Raises ``BadInputError`` where there is none.
+    Raises ``BadInputError`` if there is none.
     """
     module, name = _module_and_name(document)
     if module is not None:
