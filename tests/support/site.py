@@ -114,7 +114,7 @@ KIT = Kit(
     {},
 )
 WHY = "the bank broke the connection off"
-"""What a payment says of which nobody knows whether it took effect."""
+"""The error of a payment that may or may not have taken effect."""
 
 USAGE: Json = {"action": "usage_query", "team": "search"}
 WRONG: Json = {"hours": 12, "total": 35}
@@ -133,7 +133,7 @@ class Site:
     notified: list[UUID] = field(default_factory=list)
 
     async def submit(self, document: str = BILL, value: Json = None, **more: Any) -> UUID:
-        """Publishes the workflow unless it is, and writes a job of it."""
+        """Publishes the workflow if needed and writes a job of it."""
         loaded = load_document(document)
         assert isinstance(loaded, Loaded), loaded
         machine = compiled(loaded.document, KIT)
@@ -150,6 +150,10 @@ class Site:
             runner = Runner(self.store, Machines(self.store, kit), client, await identify(client))
             yield Driver(runner, self.store, self.reads, signals or {})
 
+    async def drive(self, job_id: UUID, *answers: Any, signals: Any = None) -> None:
+        async with self.worker(*answers, signals=signals) as driver:
+            await driver.drive(job_id)
+
     async def until(self, job_id: UUID, condition: Callable[[Job], bool]) -> None:
         async def holds() -> bool:
             job = await self.reads.overview(job_id)
@@ -158,14 +162,13 @@ class Site:
         await eventually(holds, 30, what="the job's condition")
 
     async def run(self, *answers: Any, document: str = BILL, signals: Any = None, **more: Any) -> UUID:
-        """A job of the workflow, as far as it comes with these answers and signals."""
+        """A job of the workflow, as far as these answers and signals take it."""
         job_id = await self.submit(document, **more)
-        async with self.worker(*answers, signals=signals) as driver:
-            await driver.drive(job_id)
+        await self.drive(job_id, *answers, signals=signals)
         return job_id
 
     async def run_unsettled(self) -> UUID:
-        """A job of which nobody knows whether its payment took effect."""
+        """A job whose payment may or may not have taken effect."""
         broken = replace(KIT.tools["pay"], function=_broken_off)
         job_id = await self.submit(PAYING)
         async with self.worker(signals={"confirmation": [{"action": "yes"}]}, kit=Kit({"pay": broken})) as driver:

@@ -46,7 +46,7 @@ def judge(
     report = _Report(as_json)
     out = sys.stdout.buffer
     with _opened(file) as lines, contextlib.redirect_stdout(sys.stderr):  # a user's rule may print
-        for number, line in _lines(lines):
+        for number, line in numbered_lines(lines):
             verdict = _judged(number, line, specimens, report, expect=expect)
             if verdict is not None:
                 out.write(json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
@@ -188,7 +188,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         yield lines
 
 
-def _lines(lines: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def numbered_lines(lines: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Each line that is not blank, with its number; None in place of one that is too long to be held."""
     number = 0
     while line := lines.readline(LONGEST_LINE + 1):

@@ -1,4 +1,4 @@
-"""What the API's tests share: the real application on a real socket, over a real database."""
+"""The real application on a real socket, over a real database."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import httpx
 import psycopg
@@ -29,7 +30,6 @@ from stepladder.testing import ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
 
 BILL = """
@@ -69,6 +69,8 @@ states:
 """
 PARAMETERS: dict[str, Any] = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 KIT = Kit({"pay": Tool("pay", Effect.IRREVERSIBLE, PARAMETERS, dict)}, {})
+APPROVE = {"action": "approve"}
+MISSING_ID = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"
 GOOD = {"workflow": "bill", "input": {"team": "search"}}
 
 
@@ -81,6 +83,7 @@ class Api:
     database_url: str
     store: Store
     reads: Reads
+    kit: Kit
     notified: list[UUID] = field(default_factory=list)
 
     async def rows(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
@@ -111,14 +114,28 @@ class Api:
         job: dict[str, Any] = answer.json()
         return job
 
-    def runner(self, engine: EngineClient, identity: Any, kit: Kit = KIT) -> Runner:
-        return Runner(self.store, Machines(self.store, kit), engine, identity)
+    async def drive(self, job_id: str | UUID, *answers: Any) -> dict[str, Any]:
+        """The job after a worker ran it as far as these answers go."""
+        async with self.worker(*answers) as driver:
+            await driver.drive(UUID(str(job_id)))
+        return await self.job(str(job_id))
+
+    async def waiting(self) -> str:
+        """A job of ``bill`` that waits for its approval."""
+        return str((await self.drive((await self.submit())["id"], {"total": 36}))["id"])
+
+    async def signal(self, job_id: str, payload: object, name: str = "approval", **headers: str) -> httpx.Response:
+        return await self.client.post(f"/v1/jobs/{job_id}/signals/{name}", json=payload, headers=headers)
+
+    async def events(self, job_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.client.get(f"/v1/jobs/{job_id}/events")).json()
+        return found
 
     @asynccontextmanager
-    async def worker(self, *answers: Any, kit: Kit = KIT, **script: Any) -> AsyncIterator[Driver]:
-        """Drives jobs against a scripted engine, as a worker with these tools would."""
+    async def worker(self, *answers: Any, **script: Any) -> AsyncIterator[Driver]:
+        """Drives jobs against a scripted engine, as a worker with the same tools would."""
         async with ScriptedEngine(answers, **script) as engine, EngineClient(engine.url) as client:
-            runner = self.runner(client, await identify(client), kit)
+            runner = Runner(self.store, Machines(self.store, self.kit), client, await identify(client))
             yield Driver(runner, self.store, self.reads, {})
 
 
@@ -141,7 +158,7 @@ async def start(database_url: str) -> AsyncIterator[Start]:
             kit = options.pop("kit", KIT)
             url = await stack.enter_async_context(served(create_app(database, store, reads, kit, notify, **options)))
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=30))
-            return Api(url, client, database_url, store, reads, notified)
+            return Api(url, client, database_url, store, reads, kit, notified)
 
         yield start
 

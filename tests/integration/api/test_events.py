@@ -38,7 +38,7 @@ async def events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             event[name] = json.loads(text) if name == "data" else text
 
 
-async def test_a_stream_follows_a_job_from_its_first_event_to_its_last(bill: Api) -> None:
+async def test_a_stream_follows_a_job_to_its_last_event(bill: Api) -> None:
     job = await bill.submit()
     seen: list[dict[str, Any]] = []
     async with (
@@ -51,16 +51,16 @@ async def test_a_stream_follows_a_job_from_its_first_event_to_its_last(bill: Api
             seen.append(event)
             if event["event"] == "wait_started":
                 await driving
-                await bill.client.post(f"/v1/jobs/{job['id']}/signals/approval", json={"action": "approve"})
+                await bill.signal(job["id"], {"action": "approve"})
                 driving = asyncio.ensure_future(worker.drive(UUID(job["id"])))
         await driving
-    listed = (await bill.client.get(f"/v1/jobs/{job['id']}/events")).json()
+    listed = await bill.events(job["id"])
     assert [event["data"] for event in seen] == listed
     assert [event["id"] for event in seen] == [str(n) for n in range(1, len(listed) + 1)]
     assert seen[-1]["event"] == "job_succeeded"
 
 
-async def test_a_stream_goes_on_behind_the_last_event_that_was_seen(bill: Api) -> None:
+async def test_a_stream_resumes_after_the_last_event_id(bill: Api) -> None:
     job = await bill.submit()
     await bill.client.post(f"/v1/jobs/{job['id']}/pause")
     await bill.client.post(f"/v1/jobs/{job['id']}/unpause")
@@ -70,8 +70,7 @@ async def test_a_stream_goes_on_behind_the_last_event_that_was_seen(bill: Api) -
         found = events(answer)
         assert [(await anext(found))["event"] for _ in range(2)] == ["job_paused", "job_unpaused"]
         await bill.client.post(f"/v1/jobs/{job['id']}/cancel")
-        async with bill.worker() as worker:
-            await worker.drive(UUID(job["id"]))
+        await bill.drive(job["id"])
         rest = [event["event"] async for event in found]
     assert rest == ["job_cancelled"]
     count = (await bill.job(job["id"]))["event_count"]
@@ -79,7 +78,7 @@ async def test_a_stream_goes_on_behind_the_last_event_that_was_seen(bill: Api) -
     assert (done.status_code, done.content) == (204, b"")
 
 
-async def test_a_stream_in_which_nothing_happens_shows_that_it_lives(start: Start) -> None:
+async def test_an_idle_stream_sends_heartbeats(start: Start) -> None:
     api = await start(heartbeat_s=0.05)
     await api.publish()
     job = await api.submit()
@@ -90,14 +89,14 @@ async def test_a_stream_in_which_nothing_happens_shows_that_it_lives(start: Star
         assert (await anext(found))["comment"]
 
 
-async def test_an_id_that_no_event_has_is_a_problem(bill: Api) -> None:
+async def test_an_impossible_event_id_is_a_problem(bill: Api) -> None:
     job = await bill.submit()
     for wrong in ("x", "-1", "1e3", "٣", "9" * 40):
         headers = httpx.Headers(STREAM | {"Last-Event-ID": wrong}, encoding="utf-8")
         problem(await bill.client.get(f"/v1/jobs/{job['id']}/events", headers=headers), 422)
 
 
-async def test_streams_take_no_connection_from_anybody(bill: Api) -> None:
+async def test_forty_streams_and_waits_hold_no_connection(bill: Api) -> None:
     """Four times as many as there are connections."""
     job = await bill.submit()
 
@@ -107,12 +106,11 @@ async def test_streams_take_no_connection_from_anybody(bill: Api) -> None:
 
     following = [asyncio.ensure_future(follow()) for _ in range(40)]
     await bill.client.post(f"/v1/jobs/{job['id']}/cancel")
-    async with bill.worker() as worker:
-        await worker.drive(UUID(job["id"]))
+    await bill.drive(job["id"])
     assert {tuple(seen) for seen in await asyncio.gather(*following)} == {("job_created", "job_cancelled")}
 
 
-async def test_a_server_that_ends_ends_its_streams_and_its_waits_cleanly(start: Start) -> None:
+async def test_a_stopping_server_ends_its_streams_and_waits_cleanly(start: Start) -> None:
     api = await start()
     await api.publish()
     job = await api.submit()

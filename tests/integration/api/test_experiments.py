@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from .conftest import PAYING, problem
-from .test_children import CHILD, PARENT
+from .test_reads import CHILD, PARENT
 
 if TYPE_CHECKING:
     from .conftest import Api
@@ -59,14 +59,13 @@ async def test_every_job_names_its_variant_and_input(bill: Api) -> None:
     assert all(row["input"] == TEAMS[row["sample"] - 1] for row in rows)
     assert {row["priority"] for row in rows} == {-10}
     assert {(row["arm"], row["variant"] is None) for row in rows} == {("a", True), ("b", False)}
-    [event] = (await bill.client.get(f"/v1/jobs/{found['runs'][1]['job']}/events")).json()
+    [event] = await bill.events(found["runs"][1]["job"])
     assert event["data"] == {"experiment": found["id"], "arm": "b", "sample": 1, "set": CHANGED["b"]["set"]}
 
 
 async def test_experiments_are_not_counted_in_the_rates_of_live_jobs(bill: Api) -> None:
     live = (await bill.submit())["id"]
-    async with bill.worker({"total": 36}) as driver:
-        await driver.drive(UUID(live))
+    await bill.drive(live, {"total": 36})
     before = (await bill.client.get("/v1/stats")).json()["workflows"]
     rates = await bill.rows("SELECT * FROM failure_rates")
     metrics = (await bill.client.get("/metrics")).text
@@ -155,8 +154,3 @@ async def test_effects_need_permission(api: Api) -> None:
 async def test_a_nul_is_accepted_in_changes_and_refused_in_the_name(bill: Api) -> None:
     assert (await order(bill, b={"set": {"system": "a\0b"}})).status_code == 202
     problem(await order(bill, name="a\0b"), 422)
-
-
-async def test_an_unknown_experiment_is_not_found(api: Api) -> None:
-    problem(await api.client.get("/v1/experiments/0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b"), 404)
-    assert (await api.client.get("/v1/experiments")).json() == {"experiments": []}

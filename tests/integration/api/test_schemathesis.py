@@ -1,7 +1,7 @@
-"""The specification, tried with requests that nobody would think of: no answer is a fault of the server.
+"""Generated requests against the specification: none is answered with a server error.
 
-schemathesis wants an older jsonschema-rs than Stepladder does, and so lives in an environment of its own, which
-``scripts/schemathesis`` makes. A longer run: STEPLADDER_SCHEMATHESIS_EXAMPLES=300, and this test alone.
+schemathesis needs an older jsonschema-rs than Stepladder, so ``scripts/schemathesis`` makes an environment for it.
+For a longer run set STEPLADDER_SCHEMATHESIS_EXAMPLES=300 and run this test alone.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CHECKS = (
 @pytest.mark.skipif(
     COMMAND is None and "CI" not in os.environ, reason="scripts/schemathesis has not made its environment"
 )
-async def test_schemathesis_finds_no_fault_of_the_server(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepladder.api.jobs.LONGEST_WAIT_S", 0.05)  # nobody works here, and no job ends
+async def test_schemathesis_finds_no_server_error(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepladder.api.jobs.LONGEST_WAIT_S", 0.05)  # no worker runs, so no job ends
     await bill.publish(PAYING)
     await bill.client.post("/v1/jobs", json=GOOD)
     process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""A wait that somebody else than the job's own principal has to answer: who may not is refused, and told who may."""
+"""A wait that only a second principal may answer."""
 
 from __future__ import annotations
 
@@ -53,14 +53,8 @@ async def asking(start: Start) -> Api:
 async def waiting(api: Api, workflow: str = "asking", *, drive: bool = True) -> str:
     job = await api.submit(workflow=workflow, input={})
     if drive:
-        await run(api, job["id"])
+        await api.drive(job["id"])
     return str(job["id"])
-
-
-async def run(api: Api, job_id: str) -> str:
-    async with api.worker() as worker:
-        await worker.drive(UUID(job_id))
-    return str((await api.job(job_id))["status"])
 
 
 async def send(api: Api, job_id: str, key: str, said: Any = SAID, **headers: str) -> httpx.Response:
@@ -78,7 +72,7 @@ async def send(api: Api, job_id: str, key: str, said: Any = SAID, **headers: str
     ],
 )
 @pytest.mark.parametrize("drive", [True, False], ids=["open", "early"])
-async def test_the_wrong_one_is_refused_and_told_who_may_and_nothing_is_kept(
+async def test_the_wrong_sender_is_refused_told_who_may_and_not_stored(
     asking: Api, workflow: str, key: str, said: str, drive: bool
 ) -> None:
     job_id = await waiting(asking, workflow, drive=drive)
@@ -88,20 +82,20 @@ async def test_the_wrong_one_is_refused_and_told_who_may_and_nothing_is_kept(
     assert "state confirm" in found["detail"]
     assert "a key that may" in found["remedy"]
     assert await asking.counts() == before
-    assert await run(asking, job_id) == "waiting"
+    assert (await asking.drive(job_id))["status"] == "waiting"
 
 
 @pytest.mark.parametrize("drive", [True, False], ids=["open", "early"])
 @pytest.mark.parametrize(("workflow", "key", "name"), [
     ("asking", "boss-key", "boss"), ("asking", "all-key", "all"), ("open", "peer-key", "peer"),
 ])  # fmt: skip
-async def test_the_right_one_is_heard_and_named_in_the_history(
+async def test_the_right_sender_is_accepted_and_named_in_the_history(
     asking: Api, workflow: str, key: str, name: str, drive: bool
 ) -> None:
     job_id = await waiting(asking, workflow, drive=drive)
     assert (await send(asking, job_id, key)).status_code == 202
-    assert await run(asking, job_id) == "succeeded"
-    events = (await asking.client.get(f"/v1/jobs/{job_id}/events")).json()
+    assert (await asking.drive(job_id))["status"] == "succeeded"
+    events = await asking.events(job_id)
     [taken] = [event for event in events if event["kind"] == "signal_taken"]
     assert taken["data"]["by"] == name
     [row] = await asking.rows("SELECT by, scopes FROM signals WHERE job_id = %s", UUID(job_id))
@@ -109,22 +103,24 @@ async def test_the_right_one_is_heard_and_named_in_the_history(
     assert row["scopes"] == (None if name == "all" else sorted(next(k["scopes"] for k in KEYS if k["name"] == name)))
 
 
-async def test_the_job_says_who_may_answer(asking: Api) -> None:
+async def test_a_job_shows_who_may_answer(asking: Api) -> None:
+    again = await asking.client.post("/v1/workflows", content=ASKING)
+    assert (again.status_code, again.json()["warnings"]) == (200, [])
     wait = (await asking.job(await waiting(asking)))["wait"]
     assert (wait["by"], wait["scopes"]) == ("other", ["refund:approve"])
 
 
-async def test_a_signal_that_somehow_got_past_the_door_is_refused_by_the_machine(asking: Api) -> None:
-    """The machine does not trust the door: it looks at the sender that is stored with the signal."""
+async def test_the_machine_checks_the_sender_again(asking: Api) -> None:
+    """By the sender that is stored with the signal, whatever the API let through."""
     job_id = await waiting(asking, drive=False)
     await asking.store.signal(UUID(job_id), uuid7(), "approval", SAID, Actor("clerk"))
-    assert await run(asking, job_id) == "waiting"
-    events = (await asking.client.get(f"/v1/jobs/{job_id}/events")).json()
+    assert (await asking.drive(job_id))["status"] == "waiting"
+    events = await asking.events(job_id)
     assert [event["data"]["by"] for event in events if event["kind"] == "signal_refused"] == ["clerk"]
 
 
-async def test_another_ones_key_is_no_way_in(asking: Api) -> None:
-    """The same idempotency key of somebody else is another signal, and never looks as if it had been taken."""
+async def test_an_idempotency_key_belongs_to_its_principal(asking: Api) -> None:
+    """The same key of another principal never looks like a duplicate."""
     job_id = await waiting(asking)
     assert (await send(asking, job_id, "boss-key", **{"Idempotency-Key": "k"})).status_code == 202
     assert (await send(asking, job_id, "boss-key", **{"Idempotency-Key": "k"})).status_code == 200
@@ -132,7 +128,7 @@ async def test_another_ones_key_is_no_way_in(asking: Api) -> None:
     assert found["type"].endswith("idempotency-key-reused")
 
 
-async def test_in_front_of_an_irreversible_tool_the_second_one_confirms_what_is_shown(asking: Api) -> None:
+async def test_a_second_principal_confirms_an_irreversible_tool(asking: Api) -> None:
     document = PAYING.replace("signal: confirmation", "signal: approval\n      by: other")
     await asking.publish(document)
     job_id = await waiting(asking, "paying")
@@ -141,17 +137,12 @@ async def test_in_front_of_an_irreversible_tool_the_second_one_confirms_what_is_
     problem(await send(asking, job_id, "clerk-key", said), 403)
     problem(await send(asking, job_id, "peer-key", {"action": "yes"}), 422)
     assert (await send(asking, job_id, "peer-key", said)).status_code == 202
-    assert await run(asking, job_id) == "succeeded"
+    assert (await asking.drive(job_id))["status"] == "succeeded"
 
 
-async def test_without_keys_there_is_no_second_principal_and_it_is_said(api: Api) -> None:
+async def test_without_keys_nobody_else_can_answer(api: Api) -> None:
     answer = await api.client.post("/v1/workflows", content=ASKING)
     assert [warning["code"] for warning in answer.json()["warnings"]] == ["nobody_else"]
     job_id = await waiting(api)
-    found = problem(await api.client.post(f"/v1/jobs/{job_id}/signals/approval", json=SAID), 403)
+    found = problem(await api.signal(job_id, SAID), 403)
     assert "STEPLADDER_API_KEYS" in found["remedy"]
-
-
-async def test_with_keys_there_is_no_such_warning(asking: Api) -> None:
-    answer = await asking.client.post("/v1/workflows", content=ASKING)
-    assert (answer.status_code, answer.json()["warnings"]) == (200, [])

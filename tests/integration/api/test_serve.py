@@ -68,7 +68,7 @@ async def server(database_url: str) -> AsyncIterator[Server]:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-async def test_it_ends_with_a_stream_open_and_nothing_is_broken_off(server: Server, signum: signal.Signals) -> None:
+async def test_a_signal_ends_the_server_and_its_open_stream_cleanly(server: Server, signum: signal.Signals) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
         await client.post("/v1/workflows", content=BILL)
         job = (await client.post("/v1/jobs", json=GOOD)).json()

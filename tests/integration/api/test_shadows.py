@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from io import StringIO
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import pytest
 from rich.console import Console
@@ -19,6 +18,8 @@ from stepladder.services.replays import Replays
 from .conftest import BILL, KIT, PAYING, problem
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from .conftest import Api
 
 READING = """
@@ -39,8 +40,7 @@ SHADOW = "/v1/workflows/reading/1/shadow"
 
 async def live(api: Api, *answers: Any) -> str:
     job: str = (await api.submit(workflow="reading", input={}))["id"]
-    async with api.worker(*answers) as driver:
-        await driver.drive(UUID(job))
+    await api.drive(job, *answers)
     return job
 
 
@@ -62,8 +62,7 @@ async def test_a_live_job_has_one_shadow_and_is_compared_with_it(reading: Api) -
     job = await live(reading, {"total": 35}, {"total": 36})
     [shadow] = await hand_out(reading)
     assert await hand_out(reading) == []
-    async with reading.worker({"total": 35}) as driver:
-        await driver.drive(shadow)
+    await reading.drive(shadow, {"total": 35})
     found = await reading.job(str(shadow))
     assert (found["replay_of"], found["status"], found["priority"], found["result"]) == (
         job, "succeeded", -1000, {"total": 35},
@@ -88,8 +87,7 @@ async def test_a_shadow_changes_neither_rates_nor_the_live_job(reading: Api) -> 
     rates = (await reading.client.get("/v1/stats")).json()["workflows"]
     row = await reading.rows("SELECT * FROM jobs WHERE id = %s", job)
     [shadow] = await hand_out(reading)
-    async with reading.worker({"total": 35}) as driver:
-        await driver.drive(shadow)
+    await reading.drive(shadow, {"total": 35})
     assert (await reading.client.get("/v1/stats")).json()["workflows"] == rates
     assert await reading.rows("SELECT * FROM jobs WHERE id = %s", job) == row
 

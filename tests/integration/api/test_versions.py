@@ -13,6 +13,7 @@ from .conftest import BILL, GOOD, problem
 if TYPE_CHECKING:
     from .conftest import Api
 
+
 TWO = BILL.replace("version: 1", "version: 2")
 RIGHT = '{"total": 36}'
 
@@ -24,13 +25,7 @@ async def post(api: Api, path: str, status: int = 202) -> list[dict[str, Any]]:
     return found
 
 
-async def drive(api: Api, job_id: str, *answers: str) -> str:
-    async with api.worker(*answers) as worker:
-        await worker._runner.run_slice(UUID(job_id))
-    return str((await api.job(job_id))["status"])
-
-
-async def test_new_jobs_take_the_highest_version_that_is_not_retired_or_the_one_they_name(bill: Api) -> None:
+async def test_new_jobs_take_the_newest_active_version_or_the_one_named(bill: Api) -> None:
     old = await bill.submit()
     await bill.publish(TWO)
     assert [(await bill.submit(**named))["version"] for named in ({}, {"version": 1}, {"version": 2})] == [2, 1, 2]
@@ -43,7 +38,7 @@ async def test_new_jobs_take_the_highest_version_that_is_not_retired_or_the_one_
     assert (await bill.job(old["id"]))["version"] == 1
 
 
-async def test_a_retired_version_that_is_named_is_refused_and_the_current_one_is_told(bill: Api) -> None:
+async def test_a_retired_version_is_refused_and_the_current_one_named(bill: Api) -> None:
     await bill.publish(TWO)
     await post(bill, "bill/1/retire")
     before = await bill.counts()
@@ -56,7 +51,7 @@ async def test_a_retired_version_that_is_named_is_refused_and_the_current_one_is
     assert await bill.counts() == before
 
 
-async def test_where_all_versions_are_retired_that_is_said(bill: Api) -> None:
+async def test_where_every_version_is_retired_submissions_are_refused(bill: Api) -> None:
     await post(bill, "bill/1/retire")
     for body in (GOOD, GOOD | {"version": 1}):
         found = problem(await bill.client.post("/v1/jobs", json=body), 422)
@@ -64,17 +59,17 @@ async def test_where_all_versions_are_retired_that_is_said(bill: Api) -> None:
         assert "unretire" in found["remedy"]
 
 
-async def test_a_job_of_a_retired_version_goes_on(bill: Api) -> None:
+async def test_a_job_of_a_retired_version_continues(bill: Api) -> None:
     job = await bill.submit()
     await post(bill, "bill/1/retire")
-    assert await drive(bill, job["id"], RIGHT) == "waiting"
-    sent = await bill.client.post(f"/v1/jobs/{job['id']}/signals/approval", json={"action": "approve"})
+    assert (await bill.drive(job["id"], RIGHT))["status"] == "waiting"
+    sent = await bill.signal(job["id"], {"action": "approve"})
     assert sent.status_code == 202
-    assert await drive(bill, job["id"]) == "succeeded"
+    assert (await bill.drive(job["id"]))["status"] == "succeeded"
 
 
-async def test_submissions_and_a_retirement_at_once_leave_no_job_behind_its_back(bill: Api) -> None:
-    """Whoever has been told that the version is retired finds no job of it that came later."""
+async def test_no_submission_slips_past_a_retirement(bill: Api) -> None:
+    """Once a version is reported as retired, no job of it comes later."""
     await bill.publish(TWO)
 
     async def retire() -> int:
@@ -91,15 +86,8 @@ async def test_submissions_and_a_retirement_at_once_leave_no_job_behind_its_back
     assert (await bill.counts())["jobs"] == 30
 
 
-@pytest.mark.parametrize(
-    "path", ["nobody/pause", "nobody/1/retire", "bill/7/pause", "bill/7/retire", "bill/7/unretire"]
-)
-async def test_what_is_not_published_is_not_found(bill: Api, path: str) -> None:
-    problem(await bill.client.post(f"/v1/workflows/{path}"), 404)
-
-
 @pytest.mark.parametrize("path", ["bill", "bill/1"])
-async def test_the_jobs_of_a_paused_workflow_are_left_alone_and_new_ones_wait(bill: Api, path: str) -> None:
+async def test_a_paused_workflow_holds_old_and_new_jobs(bill: Api, path: str) -> None:
     before = await bill.submit()
     [paused] = await post(bill, f"{path}/pause")
     assert paused["paused_by"] == "local"
@@ -119,32 +107,32 @@ async def test_the_jobs_of_a_paused_workflow_are_left_alone_and_new_ones_wait(bi
     await post(bill, f"{path}/unpause", 200)
     for job in (before, after):
         assert (await bill.job(job["id"]))["workflow_paused"] is False
-        assert await drive(bill, job["id"], RIGHT) == "waiting"
-    events = (await bill.client.get(f"/v1/jobs/{before['id']}/events")).json()
+        assert (await bill.drive(job["id"], RIGHT))["status"] == "waiting"
+    events = await bill.events(before["id"])
     assert [event["kind"] for event in events][:3] == ["job_created", "job_paused", "job_unpaused"]
     assert events[1]["data"]["workflow"] == "bill"
 
 
-async def test_a_version_that_is_published_while_its_workflow_is_paused_is_paused_too(bill: Api) -> None:
+async def test_a_version_published_to_a_paused_workflow_is_paused_too(bill: Api) -> None:
     await post(bill, "bill/pause")
     await bill.publish(TWO)
     job = await bill.submit()
     assert (job["version"], (await bill.job(job["id"]))["workflow_paused"]) == (2, True)
     await post(bill, "bill/unpause")
-    assert await drive(bill, job["id"], RIGHT) == "waiting"
+    assert (await bill.drive(job["id"], RIGHT))["status"] == "waiting"
 
 
-async def test_of_a_version_alone_the_others_go_on(bill: Api) -> None:
+async def test_pausing_one_version_leaves_the_others(bill: Api) -> None:
     await bill.publish(TWO)
     one, two = await bill.submit(version=1), await bill.submit()
     await post(bill, "bill/1/pause")
-    assert await drive(bill, one["id"], RIGHT) == "queued"
-    assert await drive(bill, two["id"], RIGHT) == "waiting"
+    assert await bill.store.claim("worker", 60.0, UUID(one["id"])) is None
+    assert (await bill.drive(two["id"], RIGHT))["status"] == "waiting"
     await bill.publish(TWO.replace("version: 2", "version: 3"))
     assert (await bill.submit())["workflow_paused"] is False
 
 
-async def test_a_job_paused_by_itself_stays_paused_and_its_deadline_stands_still(bill: Api) -> None:
+async def test_a_paused_job_of_a_paused_workflow_keeps_both_pauses(bill: Api) -> None:
     job = await bill.submit(deadline_s=3600)
     await bill.client.post(f"/v1/jobs/{job['id']}/pause")
     await bill.rows("UPDATE jobs SET paused_at = paused_at - interval '1 hour'")
@@ -163,10 +151,10 @@ async def test_a_job_of_a_paused_workflow_can_be_cancelled(bill: Api) -> None:
     job = await bill.submit()
     await post(bill, "bill/pause")
     await bill.client.post(f"/v1/jobs/{job['id']}/cancel")
-    assert await drive(bill, job["id"]) == "cancelled"
+    assert (await bill.drive(job["id"]))["status"] == "cancelled"
 
 
-async def test_a_paused_workflow_is_no_queue_that_nobody_works_at(bill: Api) -> None:
+async def test_jobs_of_a_paused_workflow_do_not_count_as_queued(bill: Api) -> None:
     await bill.submit()
     await post(bill, "bill/pause")
     await bill.submit()
@@ -174,7 +162,7 @@ async def test_a_paused_workflow_is_no_queue_that_nobody_works_at(bill: Api) -> 
     assert "\nstepladder_queue_jobs 0" in metrics
 
 
-async def test_pausing_and_submitting_at_once_leaves_no_job_that_a_worker_takes(bill: Api) -> None:
+async def test_no_submission_slips_past_a_pause(bill: Api) -> None:
     answers = await asyncio.gather(
         *(bill.client.post("/v1/jobs", json=GOOD) for _ in range(20)),
         bill.client.post("/v1/workflows/bill/pause"),
@@ -188,7 +176,7 @@ async def test_pausing_and_submitting_at_once_leaves_no_job_that_a_worker_takes(
     assert row["n"] == 40
 
 
-async def test_of_pauses_and_unpauses_at_once_the_last_word_holds_for_every_job(bill: Api) -> None:
+async def test_concurrent_pauses_leave_all_jobs_in_one_state(bill: Api) -> None:
     for _ in range(12):
         await bill.submit()
     words = ("pause", "unpause") * 6
@@ -196,3 +184,37 @@ async def test_of_pauses_and_unpauses_at_once_the_last_word_holds_for_every_job(
     [flag] = await bill.rows("SELECT paused_at IS NOT NULL AS paused FROM workflows")
     rows = await bill.rows("SELECT held_at IS NOT NULL AS held FROM jobs")
     assert {row["held"] for row in rows} == {flag["paused"]}
+
+
+AUDITED = """
+name: audited
+version: 1
+start: only
+states:
+  only:
+    ask: Which words?
+    output:
+      type: object
+      properties: {{words: {{type: array, items: {{type: string, maxLength: 9}}, {list}}}}}
+      required: [words]
+      additionalProperties: false
+    next: done
+  done: {{end: succeeded}}
+"""
+WHERE = "/states/only/output/properties/words"
+
+
+async def test_an_unenforced_keyword_is_a_problem_with_its_place(api: Api) -> None:
+    answer = await api.client.post("/v1/workflows", content=AUDITED.format(list="maxItems: 3, uniqueItems: true"))
+    [error] = problem(answer, 422)["errors"]
+    assert (error["code"], error["pointer"], error["line"]) == ("not_enforced", f"{WHERE}/uniqueItems", 10)
+    assert "exists_one" in error["remedy"]
+    assert (await api.client.get("/v1/workflows/audited/1")).status_code == 404
+
+
+async def test_a_missing_bound_is_published_with_a_warning(api: Api) -> None:
+    answer = await api.client.post("/v1/workflows", content=AUDITED.format(list="minItems: 1"))
+    assert answer.status_code == 201
+    [warning] = answer.json()["warnings"]
+    assert (warning["code"], warning["pointer"], warning["line"]) == ("no_max_items", WHERE, 10)
+    assert warning["remedy"] == "add `maxItems`"

@@ -1,4 +1,4 @@
-"""What the command line's tests share: the command itself, a folder of documents, one database and one engine."""
+"""The command line in a folder of documents, with one database and one engine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BILL = """
 name: bill
 version: 1
 input: {type: object, properties: {team: {type: string, maxLength: 40}}, required: [team], additionalProperties: false}
-system: The system prompt, which nobody should find in a log.
+system: The system prompt, which no log may show.
 start: look
 states:
   look:
@@ -84,7 +84,7 @@ states:
 
 
 class Model:
-    """Says 35, and 36 to who is told that this was wrong. A question for patience is left open at first."""
+    """Says 35, and 36 after a rejection. Never answers the first request of a question for patience."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -99,7 +99,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Done:
-    """What a command came to."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -156,6 +156,19 @@ class Shell:
         done = Done(*call(words, self.folder, self._environment(variables)))
         assert "Traceback" not in done.err, done.err
         return done
+
+    def ok(self, *words: str, **variables: str | None) -> Done:
+        done = self.run(*words, **variables)
+        assert done.code == 0, done.err
+        return done
+
+    def refused(self, *words: str, **variables: str | None) -> str:
+        """What a command that is bad input says, on one line. Nothing is stored or printed."""
+        before = self.counts()
+        done = self.run(*words, **variables)
+        assert (done.code, done.out) == (2, ""), done.err
+        assert self.counts() == before
+        return " ".join(done.err.split())
 
     def run_process(self, *words: str, **variables: str | None) -> Done:
         """The command in a process of its own, for one that starts another program."""

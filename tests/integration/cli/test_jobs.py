@@ -41,20 +41,16 @@ def test_pages_follow_each_other_while_jobs_arrive(shell: Shell, three: list[str
     assert rest["next_cursor"] is None
 
 
-def test_filters_are_those_of_the_api(shell: Shell, three: list[str], waiting_job: str) -> None:
+def test_filters_are_passed_on(shell: Shell, three: list[str], waiting_job: str) -> None:
     def found(*words: str) -> list[str]:
-        done = shell.run("jobs", *words, "--limit", "1000", "--json")
-        assert done.code == 0, done.err
+        done = shell.ok("jobs", *words, "--limit", "1000", "--json")
         return [job["id"] for job in done.json["jobs"]]
 
     assert found("--metadata", "batch=1") == [three[0]]
     assert waiting_job in found("--status", "waiting", "--outcome", "semantic")
-    assert three[0] not in found("--status", "waiting", "--status", "running")
-    assert found("--failure", "deadline") == []
-    assert found("--created-before", "2001-01-01") == []
+    assert found("--failure", "deadline", "--created-before", "2001-01-01") == []
     assert set(three) <= set(found("--created-after", "2001-01-01T00:00:00Z"))
-    nobody = shell.run("jobs", "--failure", "deadline")
-    assert (nobody.code, nobody.out) == (0, "")
+    assert shell.ok("jobs", "--failure", "deadline").out == ""
 
 
 @pytest.mark.parametrize(
@@ -67,23 +63,14 @@ def test_filters_are_those_of_the_api(shell: Shell, three: list[str], waiting_jo
         (("--limit", "0"), "1"),
     ],
 )
-def test_a_wrong_word_is_told_with_the_right_ones(shell: Shell, words: tuple[str, ...], said: str) -> None:
-    done = shell.run("jobs", *words)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-
-
-def test_a_database_that_is_not_there_is_code_three(shell: Shell) -> None:
-    done = shell.run("jobs", STEPLADDER_DATABASE_URL="postgresql://u:hush@127.0.0.1:1/d")
-    assert (done.code, done.out) == (3, "")
-    assert "127.0.0.1" in done.err
-    assert "hush" not in done.err
+def test_a_bad_filter_lists_the_valid_ones(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    assert said in shell.refused("jobs", *words)
 
 
 HEAVY = ("sqlalchemy", "alembic", "celery", "fastapi", "httpx", "aiohttp", "jinja2", "jsonschema")
 
 
-def test_looking_at_jobs_loads_nothing_heavy() -> None:
+def test_listing_jobs_imports_no_heavy_package() -> None:
     """These take ten times as long to load as all that the command needs."""
     parts = "main, session, view, history, watch"
     modules = f"import sys; from stepladder.cli import {parts}; print([m for m in {HEAVY} if m in sys.modules])"

@@ -1,11 +1,10 @@
-"""``stepladder run`` as people type it: its codes, its JSON, its logs, and a Ctrl-C in the middle."""
+"""``stepladder run``: its exit codes, JSON and logs, and Ctrl-C in the middle."""
 
 from __future__ import annotations
 
 import json
 from signal import Signals
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import pytest
 
@@ -20,13 +19,12 @@ APPROVED = ("--signal", 'approval={"action": "approve"}')
 INPUT = ("--input", '{"team": "search"}')
 
 
-def test_a_job_runs_to_its_end_and_people_see_what_was_wrong_on_the_way(shell: Shell) -> None:
-    done = shell.run("run", "bill.yaml", *INPUT, *APPROVED)
-    assert done.code == 0
+def test_a_job_runs_to_its_end_and_shows_its_rejected_answer(shell: Shell) -> None:
+    done = shell.ok("run", "bill.yaml", *INPUT, *APPROVED)
     assert "succeeded" in done.out
     assert 'result {"total": 36}' in done.out
     assert "turn 1.1 semantic by arithmetic: /total must be hours times 3" in done.out
-    assert "semantic (arithmetic)" in done.err  # progress goes where it spoils no pipe
+    assert "semantic (arithmetic)" in done.err  # progress
     assert "stepladder show" in done.err
 
 
@@ -40,22 +38,17 @@ def test_json_is_one_document_and_logs_are_json_lines_without_secrets(shell: She
     assert (job["workflow"], job["version"], job["status"]) == ("bill", 1, "succeeded")
     assert job["result"] == {"total": 36}
     [turn] = job["turns"]
-    assert (turn["state"], turn["outcome"], turn["output"]) == ("sum", "valid", {"total": 36})
-    first, second = turn["attempts"]
-    assert (first["outcome"], first["cause"], second["outcome"]) == ("semantic", "arithmetic", "valid")
-    assert first["rungs"] == {"termination": "passed", "parse": "passed", "schema": "passed", "semantic": "failed"}
-    assert first["errors"] == [{"pointer": "/total", "reason": "must be hours times 3", "source": "arithmetic"}]
-    assert UUID(first["id"]).version == 7
+    assert [attempt["outcome"] for attempt in turn["attempts"]] == ["semantic", "valid"]
 
     judged = [line for line in done.logs if line["event"] == "attempt judged"]
     assert [(line["job"], line["turn"], line["attempt"]) for line in judged] == [(job["id"], 1, 1), (job["id"], 1, 2)]
     assert {line["level"] for line in done.logs} == {"info"}
     assert KEY not in done.out
-    for hidden in (KEY, "nobody should find", "used 12 hours"):
+    for hidden in (KEY, "which no log may show", "used 12 hours"):
         assert hidden not in done.err
 
 
-def test_a_job_that_waits_is_no_failure_and_another_run_goes_on_with_it(shell: Shell) -> None:
+def test_a_waiting_job_is_no_failure_and_another_run_continues_it(shell: Shell) -> None:
     job = shell.run("run", "bill.yaml", "--input", '{"team": "search"}', "--json").json["id"]
     asked = len(shell.engine.requests)
     again = shell.run("run", "--job", job, "--json")
@@ -65,13 +58,11 @@ def test_a_job_that_waits_is_no_failure_and_another_run_goes_on_with_it(shell: S
     assert refused.code == 1
     assert (refused.json["status"], refused.json["failure"]) == ("failed", "rejected")
     assert len(shell.engine.requests) == asked
-    ended = shell.run("run", "--job", job)
-    assert (ended.code, ended.out) == (2, "")
-    assert "has ended: failed" in ended.err
+    assert "has ended: failed" in shell.refused("run", "--job", job)
 
 
 @pytest.mark.parametrize("ending", [Signals.SIGINT, Signals.SIGKILL])
-def test_ctrl_c_hands_the_job_back_a_kill_does_not_and_run_goes_on_either_way(shell: Shell, ending: Signals) -> None:
+def test_after_ctrl_c_or_a_kill_another_run_continues_the_job(shell: Shell, ending: Signals) -> None:
     shell.write("patient.yaml", BILL.replace("name: bill", "name: patient").replace(" hours at", " patience at"))
     before = len(shell.engine.requests)
     with shell.start("run", "patient.yaml", "--input", json.dumps({"team": ending.name})) as process:
@@ -93,7 +84,7 @@ def test_ctrl_c_hands_the_job_back_a_kill_does_not_and_run_goes_on_either_way(sh
     assert [attempt["cause"] for attempt in turn["attempts"]] == ["abandoned", "arithmetic", None]
 
 
-def test_the_environment_wins_over_the_file_and_a_flag_over_both(shell: Shell) -> None:
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(shell: Shell) -> None:
     """Each source names another model, and the engine serves none of them: the complaint says which one was meant."""
     shell.write("stepladder.toml", 'model = "of-the-file"\napp = "nowhere"\n')
     try:
@@ -103,9 +94,7 @@ def test_the_environment_wins_over_the_file_and_a_flag_over_both(shell: Shell) -
             ("of-the-environment", (), {"STEPLADDER_MODEL": "of-the-environment"}),
             ("of-the-flag", ("--model", "of-the-flag"), {"STEPLADDER_MODEL": "of-the-environment"}),
         ):
-            done = shell.run(*words, *more, **variables)
-            assert (done.code, done.out) == (2, "")
-            assert f"does not serve the model {model}." in done.err
+            assert f"does not serve the model {model}." in shell.refused(*words, *more, **variables)
     finally:
         (shell.folder / "stepladder.toml").unlink()
 
@@ -116,7 +105,6 @@ def test_a_workflow_built_in_python_is_the_same_workflow(shell: Shell) -> None:
         "import app, ruamel.yaml, pathlib\nfrom stepladder import Workflow\n"
         "bill = Workflow.model_validate(ruamel.yaml.YAML(typ='safe').load(pathlib.Path('bill.yaml')))\n",
     )
-    done = shell.run("run", "built:bill", *INPUT, *APPROVED, "--json", STEPLADDER_APP=None)
-    assert done.code == 0, done.err
+    done = shell.ok("run", "built:bill", *INPUT, *APPROVED, "--json", STEPLADDER_APP=None)
     assert json.loads(done.out)["workflow"] == "bill"
     assert shell.rows("SELECT count(*) FROM workflows WHERE name = 'bill'") == [(1,)]

@@ -36,8 +36,7 @@ states:
 def spent(shell: Shell) -> Iterator[str]:
     """A workflow whose first answer broke a rule and whose second did not, with prices set."""
     shell.write("long.yaml", LONG)
-    done = shell.run("run", "long.yaml", STEPLADDER_PRICES=PRICES)
-    assert done.code == 0, done.err
+    shell.ok("run", "long.yaml", STEPLADDER_PRICES=PRICES)
     yield LONG.split()[1]
     assert shell.run("run", "long.yaml", STEPLADDER_PRICES="{}").code == 0  # no price for the tests of others
 
@@ -79,18 +78,10 @@ def test_without_figures_a_hint_goes_to_standard_error(shell: Shell) -> None:
 
 @pytest.mark.parametrize("since", ["yesterday", "24"])
 def test_a_bad_time_is_refused_with_examples(shell: Shell, since: str) -> None:
-    done = shell.run("stats", "--since", since)
-    assert (done.code, done.out) == (2, "")
-    assert "--since 24h" in done.err
+    assert "--since 24h" in shell.refused("stats", "--since", since)
 
 
-def test_bad_prices_stop_a_command_before_it_starts(shell: Shell) -> None:
-    done = shell.run("run", "bill.yaml", "--input", '{"team": "x"}', STEPLADDER_PRICES='{"m": {"prompt": 1}}')
-    assert (done.code, done.out) == (2, "")
-    assert "STEPLADDER_PRICES cannot be used: /m in it lacks the price of completion" in done.err
-
-
-def test_the_api_writes_prices_and_processes_without_any_keep_them(shell: Shell) -> None:
+def test_the_api_writes_prices_and_other_processes_keep_them(shell: Shell) -> None:
     prices = '{"a-model-that-nobody-asks-for": {"prompt": 0.15, "completion": 0.6}}'
 
     def held() -> list[tuple[float, float]]:

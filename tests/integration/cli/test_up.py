@@ -1,4 +1,4 @@
-"""``stepladder up`` as people use it: started, used over HTTP, hurt, stopped and started again."""
+"""``stepladder up``: started, used over HTTP, damaged, stopped and started again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def respond(request: RecordedRequest) -> Line:
 
 @dataclass
 class System:
-    """A system that runs: its process, where it is, and what it has logged."""
+    """A running system: its process, URL and log."""
 
     process: subprocess.Popen[str]
     url: str
@@ -57,7 +57,7 @@ class System:
 
 @dataclass
 class Place:
-    """Where a system runs: a folder with data, and an engine. What it starts carries a mark, by which it is found."""
+    """A folder with data and an engine. Every process started here carries ``mark`` in its environment."""
 
     folder: Path
     engine: ScriptedEngine
@@ -105,7 +105,7 @@ class Place:
 
 
 def processes() -> list[tuple[int, int, str]]:
-    """Id, parent and command of all that run; the dead that nobody has collected do not count."""
+    """Id, parent and command of all that run; zombies do not count."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -138,7 +138,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_a_job_waits_through_the_night_and_goes_on_with_the_next_up(place: Place) -> None:
+def test_a_waiting_job_continues_with_the_next_up(place: Place) -> None:
     """Everything embedded. Ctrl-C leaves nothing running, and the data where they were."""
     with place.up() as system, Client(system.url) as client:
         client.publish(place.folder / "bill.yaml")
@@ -147,7 +147,7 @@ def test_a_job_waits_through_the_night_and_goes_on_with_the_next_up(place: Place
         named = place.run("db-url")
         assert named.returncode == 0
         assert named.stdout.startswith("postgresql://")
-        # In another folder, where nobody knows the module with the tools: the note of `up` does.
+        # In another folder the note that `up` wrote names the module with the tools.
         submitted = place.run("submit", "bill", "--input", json.dumps(TEAM))
         assert submitted.returncode == 0, submitted.stderr
         other = submitted.stdout.strip()
@@ -164,7 +164,7 @@ def test_a_job_waits_through_the_night_and_goes_on_with_the_next_up(place: Place
     assert place.left() == []
 
 
-def test_a_worker_that_is_killed_is_started_again_and_its_job_goes_on(place: Place, database_url: str) -> None:
+def test_a_killed_worker_is_restarted_and_its_job_continues(place: Place, database_url: str) -> None:
     with place.up(STEPLADDER_DATABASE_URL=database_url) as system, Client(system.url) as client:
         client.publish(place.folder / "bill.yaml")
         job = client.submit("bill", {"team": "patience"})
@@ -184,7 +184,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_job_goes_on(place: Pla
     assert place.left() == []
 
 
-def test_a_broker_that_is_killed_brings_everything_up_again(place: Place, database_url: str) -> None:
+def test_a_killed_broker_is_restarted(place: Place, database_url: str) -> None:
     with place.up(STEPLADDER_DATABASE_URL=database_url) as system, Client(system.url) as client:
         client.publish(place.folder / "bill.yaml")
         [broker] = system.children("valkey-server")
@@ -195,7 +195,7 @@ def test_a_broker_that_is_killed_brings_everything_up_again(place: Place, databa
         assert client.wait(job.id, PATIENT_S).result == {"total": 36}
 
 
-def test_nothing_outlives_a_system_that_is_killed_and_the_next_one_starts(place: Place, database_url: str) -> None:
+def test_nothing_outlives_a_killed_system(place: Place, database_url: str) -> None:
     for _ in range(2):
         with place.up(STEPLADDER_DATABASE_URL=database_url) as system:
             assert len(system.children("")) == 3
@@ -203,7 +203,7 @@ def test_nothing_outlives_a_system_that_is_killed_and_the_next_one_starts(place:
             place.wait_until_gone()
 
 
-def test_a_second_one_at_once_is_told_where_the_first_one_is(place: Place, database_url: str) -> None:
+def test_a_second_system_is_refused_and_told_of_the_first(place: Place, database_url: str) -> None:
     with place.up(STEPLADDER_DATABASE_URL=database_url) as system:
         same_data = place.run("up", "--port", "0")
         assert (same_data.returncode, same_data.stdout) == (2, "")
@@ -218,7 +218,7 @@ def test_a_second_one_at_once_is_told_where_the_first_one_is(place: Place, datab
     assert place.left() == []
 
 
-def test_what_can_never_start_ends_it_all_with_the_childs_own_words(place: Place, database_url: str) -> None:
+def test_a_child_that_cannot_start_ends_the_system_with_its_output(place: Place, database_url: str) -> None:
     (place.folder / "broken.py").write_text("raise RuntimeError('the tools are broken')")
     words = ("up", "--port", "0", "--app", str(place.folder / "broken.py"))
     done = place.run(*words, STEPLADDER_DATABASE_URL=database_url)

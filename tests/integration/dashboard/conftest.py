@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psycopg
 import pytest
+import pytest_asyncio
 
+from stepladder.models.tables import metadata
 from support.site import Site, open_site
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+HERE = Path(__file__).parent
 
 
 @dataclass
@@ -47,25 +53,50 @@ def token_of(page: str) -> str:
 Visit = Callable[..., Awaitable[Visitor]]
 
 
-@asynccontextmanager
-async def visits(database_url: str) -> AsyncIterator[Visit]:
-    """Gives visitors, of one site or each of a site of their own."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a module share an event loop, and so a site."""
+    for item in items:
+        if item.path.parent == HERE and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+@pytest.fixture(scope="module")
+def site_database_url(postgres_server: Any, migrated_template: str) -> Iterator[str]:
+    name = postgres_server.create("dashboard", template=migrated_template)
+    yield postgres_server.url_of(name)
+    postgres_server.drop(name)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sites(site_database_url: str) -> AsyncIterator[Callable[..., Awaitable[Site]]]:
+    """Gives the module's site with these options."""
+    found: dict[str, Site] = {}
     async with AsyncExitStack() as stack:
 
-        async def visit(site: Site | None = None, **options: Any) -> Visitor:
-            found = await stack.enter_async_context(open_site(database_url, **options)) if site is None else site
-            client = await stack.enter_async_context(httpx.AsyncClient(base_url=found.url, timeout=30))
-            return Visitor(found, client)
+        async def site(**options: Any) -> Site:
+            if (key := repr(options)) not in found:
+                found[key] = await stack.enter_async_context(open_site(site_database_url, **options))
+            return found[key]
+
+        yield site
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def visit(site_database_url: str, sites: Callable[..., Awaitable[Site]]) -> AsyncIterator[Visit]:
+    """Gives visitors. The database is empty at first."""
+    async with await psycopg.AsyncConnection.connect(site_database_url) as connection:
+        await connection.execute(f"TRUNCATE {', '.join(table.name for table in metadata.sorted_tables)}".encode())
+    async with AsyncExitStack() as stack:
+
+        async def visit(**options: Any) -> Visitor:
+            site = await sites(**options)
+            site.notified.clear()
+            client = await stack.enter_async_context(httpx.AsyncClient(base_url=site.url, timeout=30))
+            return Visitor(site, client)
 
         yield visit
 
 
-@pytest.fixture
-async def visit(database_url: str) -> AsyncIterator[Visit]:
-    async with visits(database_url) as visit:
-        yield visit
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def visitor(visit: Visit) -> Visitor:
     return await visit()

@@ -1,4 +1,4 @@
-"""What the buttons do, and who may press them."""
+"""The buttons of a job's page."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ async def test_a_cancelled_job_ends_and_has_no_buttons_left(visitor: Visitor) ->
     job = await visitor.site.submit()
     page = await visitor.job(job)
     assert (await visitor.post(f"/jobs/{job}/cancel", page)).status_code == 303
-    async with visitor.site.worker() as driver:
-        await driver.drive(job)
+    await visitor.site.drive(job)
     assert await status(visitor, job) == "cancelled"
     again = await visitor.post(f"/jobs/{job}/cancel", page)
     assert again.status_code == 409
@@ -46,11 +45,11 @@ async def test_a_cancelled_job_ends_and_has_no_buttons_left(visitor: Visitor) ->
     assert not re.findall(rf'action="/jobs/{job}/(?:cancel|pause|unpause|signal)"', ended)
 
 
-async def test_the_signal_that_a_job_waits_for_is_sent(visitor: Visitor) -> None:
+async def test_the_awaited_signal_is_sent(visitor: Visitor) -> None:
     job = await visitor.site.run(USAGE, RIGHT)
     page = await visitor.job(job)
     assert "Send the signal approval" in page
-    assert re.findall(r"<option>(\w+)</option>", page) == ["approve", "refuse"], "the time-out is nobody's to send"
+    assert re.findall(r"<option>(\w+)</option>", page) == ["approve", "refuse"]
     assert "For your decision" in page
     key = re.search(r'name="key" value="([^"]+)"', page)
     assert key is not None
@@ -59,8 +58,7 @@ async def test_the_signal_that_a_job_waits_for_is_sent(visitor: Visitor) -> None
         assert (await visitor.post(f"/jobs/{job}/signal", page, **fields)).status_code == 303
     [kept] = (await visitor.site.store.pending_signals(job)).signals
     assert kept.payload == {"action": "approve", "by": "me"}
-    async with visitor.site.worker() as driver:
-        await driver.drive(job)
+    await visitor.site.drive(job)
     assert await status(visitor, job) == "succeeded"
     late = await visitor.post(f"/jobs/{job}/signal", page, **fields)
     assert late.status_code == 422
@@ -79,8 +77,7 @@ async def test_irreversible_calls_are_shown_before_they_start(visitor: Visitor) 
     assert unnamed.status_code == 422
     assert "has to name the wait" in unnamed.text
     assert (await visitor.post(f"/jobs/{job}/signal", page, wait_id=named[1], **fields)).status_code == 303
-    async with visitor.site.worker() as driver:
-        await driver.drive(job)
+    await visitor.site.drive(job)
     assert await status(visitor, job) == "succeeded"
     assert "{&#34;paid&#34;: 36}" in await visitor.job(job)
 
@@ -100,8 +97,7 @@ async def test_a_call_is_settled_once(visitor: Visitor) -> None:
     other = await visitor.post(f"/jobs/{job}/settle", page, **fields | {"done": "no"})
     assert other.status_code == 422
     assert "settled differently before" in other.text
-    async with visitor.site.worker() as driver:
-        await driver.drive(job)
+    await visitor.site.drive(job)
     assert await status(visitor, job) == "succeeded"
     assert "tool pay settled by local: it took effect" in await visitor.job(job)
 
@@ -111,14 +107,10 @@ async def test_a_call_is_settled_once(visitor: Visitor) -> None:
     [
         ({"done": "yes", "result": '{"paid": '}, "the result is not JSON"),
         ({"done": "yes", "result": "36"}, "pay returns no such result: / must be"),
-        ({"done": "yes"}, "the result is not JSON"),
         ({"done": "maybe", "result": "{}"}, "press one of the two buttons"),
-        ({"done": "no", "key": "another"}, "and not of another"),
     ],
 )
-async def test_a_rejected_settlement_is_explained_beside_what_was_typed(
-    visitor: Visitor, fields: dict[str, str], said: str
-) -> None:
+async def test_a_rejected_settlement_keeps_what_was_typed(visitor: Visitor, fields: dict[str, str], said: str) -> None:
     job = await visitor.site.run_unsettled()
     answer = await visitor.post(f"/jobs/{job}/settle", await visitor.job(job), **fields)
     assert answer.status_code == 422
@@ -137,14 +129,10 @@ async def test_a_rejected_settlement_is_explained_beside_what_was_typed(
         ({"action": "approve", "payload": '{"by": '}, "the payload is not JSON"),
         ({"action": "approve", "payload": "[1]"}, "must be a JSON object"),
         ({"action": "approve", "payload": '{"by": 7}'}, "Nothing was sent: "),
-        ({"action": "dance", "payload": ""}, "Nothing was sent: "),
-        ({"payload": "{}"}, "Nothing was sent: "),
         ({"name": "other", "payload": "{}"}, "no longer waits for this signal"),
     ],
 )
-async def test_a_rejected_signal_is_explained_beside_what_was_typed(
-    visitor: Visitor, fields: dict[str, str], said: str
-) -> None:
+async def test_a_rejected_signal_keeps_what_was_typed(visitor: Visitor, fields: dict[str, str], said: str) -> None:
     job = await visitor.site.run(USAGE, RIGHT)
     page = await visitor.job(job)
     answer = await visitor.post(f"/jobs/{job}/signal", page, **{"name": "approval", **fields})
@@ -172,16 +160,9 @@ async def test_a_form_without_its_token_changes_nothing(visitor: Visitor) -> Non
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [
-        {"Host": "evil.example"},
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"X-Forwarded-For": "10.0.0.1"},
-    ],
+    "headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}]
 )
-async def test_without_keys_pages_from_elsewhere_get_nothing(visitor: Visitor, headers: dict[str, str]) -> None:
+async def test_without_keys_other_origins_are_refused(visitor: Visitor, headers: dict[str, str]) -> None:
     job = await visitor.site.submit()
     page = await visitor.job(job)
     for answer in (

@@ -13,8 +13,6 @@ from stepladder.testing import Answer
 from support import scenes
 from support.site import RIGHT, USAGE, WRONG
 
-from .conftest import visits
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -22,28 +20,13 @@ if TYPE_CHECKING:
 
     from .conftest import Visit, Visitor
 
-pytestmark = [
-    pytest.mark.skipif(scenes.missing() is not None and "CI" not in os.environ, reason=str(scenes.missing())),
-    pytest.mark.asyncio(loop_scope="module"),
-]
+pytestmark = pytest.mark.skipif(scenes.missing() is not None and "CI" not in os.environ, reason=str(scenes.missing()))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """One for all tests, in one event loop."""
     async with scenes.browser() as started:
         yield started
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def visit(database_url: str) -> AsyncIterator[Visit]:
-    async with visits(database_url) as visit:
-        yield visit
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def visitor(visit: Visit) -> Visitor:
-    return await visit()
 
 
 async def assert_fits(page: Page) -> None:
@@ -106,43 +89,10 @@ async def test_a_job_moves_on_the_page_without_a_reload(visitor: Visitor, browse
         await page.get_by_label("Other fields").fill('{"by": "me"}')
         await page.get_by_role("button", name="Send").click()
         await page.get_by_text("signal approval", exact=False).first.wait_for()
-        async with visitor.site.worker() as driver:
-            await driver.drive(job)
+        await visitor.site.drive(job)
         await page.locator("#head .badge", has_text="succeeded").wait_for()
         await page.locator("#live-note:empty").wait_for(state="attached")
         assert await page.get_by_role("button").all_inner_texts() == ["Judge again"]
-
-
-async def test_a_failed_job_is_found_understood_resumed_and_forked_by_hand(visitor: Visitor, browser: Browser) -> None:
-    site = visitor.site
-    job = await site.run(USAGE, WRONG, WRONG, WRONG)
-    async with scenes.opened(browser, site.url) as page:
-        await page.get_by_role("link", name="usage-bill …").first.click()
-        await page.wait_for_url(f"**/jobs/{job}")
-        marked = (await page.locator("mark").first.inner_text()).split()
-        assert " ".join(marked) == '[here: must be hours times 3] "total": 35'
-        assert "the job failed here" in (await page.locator(".node.failed title").text_content() or "")
-        await page.get_by_role("button", name="Resume").click()
-        await page.wait_for_url(lambda url: not url.endswith(str(job)))
-        async with site.worker(RIGHT) as driver:
-            await driver.drive((await site.reads.replays(job))[0])
-        await page.get_by_role("heading", name="Send the signal approval").wait_for()
-        await page.locator(".node.here.live", has_text="approve").wait_for()
-        await page.get_by_role("link", name="…", exact=False).first.click()
-        await page.wait_for_url(f"**/jobs/{job}")
-        await page.get_by_text("Fork…").click()
-        await page.get_by_label("From").select_option(label="turn 2, bill")
-        await page.get_by_label("Changes to the document").fill("states.bill.rules.0.check=output.total == 35")
-        await page.get_by_role("button", name="Fork", exact=True).click()
-        await page.wait_for_url(lambda url: not url.endswith(str(job)))
-        fork = (await site.reads.replays(job))[1]
-        async with site.worker(WRONG) as driver:
-            await driver.drive(fork)
-        await page.get_by_role("heading", name="Send the signal approval").wait_for()
-        await page.goto(f"{site.url}/jobs/{job}")
-        await page.get_by_text("Compare…").click()
-        await page.get_by_role("link", name="its replay").last.click()
-        await page.wait_for_url(f"**/diff/{fork}")
 
 
 async def test_without_scripts_everything_works_by_reloading(visitor: Visitor, browser: Browser) -> None:
@@ -152,8 +102,7 @@ async def test_without_scripts_everything_works_by_reloading(visitor: Visitor, b
         await page.get_by_label("Action").select_option("approve")
         async with page.expect_navigation():
             await page.get_by_role("button", name="Send").click()
-        async with visitor.site.worker() as driver:
-            await driver.drive(job)
+        await visitor.site.drive(job)
         await page.reload()
         assert await page.locator("#head .badge").inner_text() == "✓ succeeded"
 

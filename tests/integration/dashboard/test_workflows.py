@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from stepladder.api.access import parse_keys
 from support.site import BILL
 
 if TYPE_CHECKING:
-    from .conftest import Visit, Visitor
+    from .conftest import Visitor
 
 ASKING = """
 name: asking
@@ -19,11 +17,6 @@ states:
   confirm: {wait: {signal: approval, by: other, scopes: [refund:approve]}, next: {approve: done}}
   done: {end: succeeded}
 """
-READER = json.dumps([{"name": "eye", "key": "eye-key", "scopes": ["jobs:read"]}])
-
-
-async def test_without_any_workflow_it_says_how_to_publish_one(visitor: Visitor) -> None:
-    assert "stepladder publish" in await visitor.page("/workflows")
 
 
 async def test_a_workflow_is_paused_and_unpaused(visitor: Visitor) -> None:
@@ -41,6 +34,7 @@ async def test_a_workflow_is_paused_and_unpaused(visitor: Visitor) -> None:
 
 
 async def test_a_version_is_retired_and_unretired(visitor: Visitor) -> None:
+    assert "stepladder publish" in await visitor.page("/workflows")
     await visitor.site.submit(BILL)
     [version] = await visitor.site.reads.workflows()
     path = f"/workflows/{version.name}/{version.version}"
@@ -61,19 +55,7 @@ async def test_unknown_versions_and_forged_forms_change_nothing(visitor: Visitor
     assert forged.status_code == 403
 
 
-async def test_a_reader_has_no_buttons(visit: Visit) -> None:
-    visitor = await visit(keys=parse_keys(READER))
-    login = await visitor.page("/login")
-    assert (await visitor.post("/login", login, key="eye-key")).status_code == 303
-    await visitor.site.submit(BILL)
-    page = await visitor.page("/workflows")
-    assert "/pause" not in page
-    assert "Log out" in page
-    [version] = await visitor.site.reads.workflows()
-    assert (await visitor.post(f"/workflows/{version.name}/pause", page)).status_code == 403
-
-
-async def test_a_wait_for_someone_else_has_no_form_and_rejects_one(
+async def test_a_wait_for_someone_else_has_no_form(
     visitor: Visitor,
 ) -> None:
     job = await visitor.site.run(document=ASKING, value={})

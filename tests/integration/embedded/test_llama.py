@@ -66,7 +66,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_it_names_the_model_and_gives_every_slot_its_shared_limiter_the_context(engine: httpx.Client) -> None:
+def test_it_names_the_model_and_divides_the_context(engine: httpx.Client) -> None:
     [served] = engine.get("models").json()["data"]
     assert served["id"] == llama.ALIAS
     assert served["meta"]["n_ctx"] == llama.CONTEXT // llama.SLOTS
@@ -108,7 +108,7 @@ def test_a_stream_ends_with_its_usage(engine: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_signal_to_the_owner_leaves_an_engine_behind(model: Path, tmp_path: Path, signum: signal.Signals) -> None:
+def test_a_signal_to_the_owner_ends_the_engine(model: Path, tmp_path: Path, signum: signal.Signals) -> None:
     command = [sys.executable, "-c", OWNER, str(model), str(tmp_path / "llama.log")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as owner:
@@ -120,7 +120,7 @@ def test_no_signal_to_the_owner_leaves_an_engine_behind(model: Path, tmp_path: P
         wait_until(lambda: not answers(url), 30, what="the engine is gone")
 
 
-def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(tmp_path: Path) -> None:
+def test_an_invalid_model_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "no.gguf").write_bytes(b"GGUF and then nothing")
     with (
         pytest.raises(UnreachableError, match=r"no\.gguf"),

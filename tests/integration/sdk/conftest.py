@@ -1,4 +1,4 @@
-"""What the client's tests share: the real API on a real socket, with a runner beside it, and ways to get in between."""
+"""The real API on a real socket with a runner beside it, and a proxy that breaks connections."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class ApiThread:
                 Database(self._database_url) as database,
                 open_system(self._database_url, self._engine_url, KIT) as system,
             ):
-                app = create_app(database, Store(database), Reads(database), KIT, _nobody, keys=self._keys)
+                app = create_app(database, Store(database), Reads(database), KIT, _notify, keys=self._keys)
                 serving = asyncio.ensure_future(serve(app, "127.0.0.1", 0, started=self._started.set_result))
                 working = asyncio.ensure_future(_work(system.runner.run_slice))
                 await self._ending.wait()
@@ -121,7 +121,7 @@ class ApiThread:
             raise
 
 
-def _nobody(_: Sequence[UUID]) -> None:
+def _notify(_: Sequence[UUID]) -> None:
     return None
 
 
@@ -134,7 +134,7 @@ async def _work(run_slice: Callable[[], object]) -> None:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """The API logs each request, in a thread whose output belongs to no test."""
+    """The API logs each request in its thread, whose output belongs to no test."""
     configure_logs("error")
     yield
     structlog.reset_defaults()
@@ -163,10 +163,10 @@ def api_url(serve_api: Serve) -> Iterator[str]:
 
 @dataclass
 class Between:
-    """A server that stands between a client and the API, and does to each connection what ``script`` says, in order.
+    """A proxy between a client and the API that treats each connection as ``script`` says, in order.
 
     ``lose``: passes the request on, and breaks the connection in place of the answer. ``cut``: breaks it after the
-    first piece of the answer. Bytes are sent as the answer. Whatever comes after the script is passed on.
+    first piece of the answer. Bytes are sent as the answer. After the script it passes everything on.
     """
 
     target: str
@@ -198,7 +198,7 @@ class Between:
                 self._serve(connection)
 
     def _serve(self, client: socket.socket) -> None:
-        """One request a connection: the client is told to close it."""
+        """One request a connection."""
         request = _request(client)
         self.seen.append(request)
         act = self.script.pop(0) if self.script else "pass"

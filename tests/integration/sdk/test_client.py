@@ -1,4 +1,4 @@
-"""The client as people use it, against the real API; and what it does when the way there is bad."""
+"""The client against the real API, and over a bad connection."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def client(api_url: str) -> Iterator[Client]:
 
 
 def unsettled(client: Client) -> Job:
-    """A job of which nobody knows whether its payment took effect."""
+    """A job whose payment may or may not have taken effect."""
     client.publish(PAYING)
     job = client.submit("paying")
     wait_until(lambda: client.get(job.id).wait is not None, 20, what="the job waits")
@@ -64,27 +64,22 @@ def unsettled(client: Client) -> Job:
     return client.get(job.id)
 
 
-def test_a_payment_that_nobody_knows_of_is_settled(client: Client) -> None:
+def test_an_unknown_effect_is_settled(client: Client) -> None:
     job = unsettled(client)
     open_ = job.settlement
     assert open_ is not None
     assert (open_.state, open_.tool, open_.arguments, open_.said) == ("pay", "pay", {}, None)
     assert open_.reason is not None
     assert (open_.reason.kind, open_.reason.message) == ("effect_unknown", "the bank broke off")
-    with pytest.raises(RejectedError, match="pay cannot return this result"):
-        client.settle(job.id, done=True, result=7)
     with pytest.raises(ConflictError, match="and not of another"):
         client.settle(job.id, done=True, result={}, key="another")
     client.settle(job.id, done=True, result={"receipt": 7}, key=open_.key)
-    client.settle(job.id, done=True, result={"receipt": 7})
     done = client.wait(job.id)
     assert (done.status, done.result) == (JobStatus.SUCCEEDED, {"receipt": 7})
-    with pytest.raises(ConflictError, match="it is succeeded"):
-        client.settle(job.id, done=False)
 
 
 def given_up(client: Client) -> Job:
-    """A job that no answer could satisfy: the engine says 35, and 36 to who is told that this was wrong."""
+    """A job whose rule accepts neither of the engine's answers."""
     client.publish(BILL.replace("total == 36", "total == 37").replace("name: bill", "name: strict"))
     failed = client.wait(client.submit("strict", TEAM).id, 30)
     assert (failed.status, failed.failure) == (JobStatus.FAILED, Failure.ATTEMPTS_EXHAUSTED)
@@ -93,8 +88,7 @@ def given_up(client: Client) -> Job:
 
 def test_a_failed_job_is_judged_again_resumed_and_forked(client: Client) -> None:
     failed = given_up(client)
-    same = client.revalidate(failed.id)
-    assert (same.changed, [one.now for one in same.attempts]) == (0, [Outcome.SEMANTIC] * 3)
+    assert client.revalidate(failed.id).changed == 0
     wider = {"states.sum.rules.0.check": "output.total == 36"}
     report = client.revalidate(failed.id, wider)
     assert [(one.attempt, one.was, one.now, one.changed) for one in report.attempts] == [
@@ -109,21 +103,8 @@ def test_a_failed_job_is_judged_again_resumed_and_forked(client: Client) -> None
     assert (forked.replay_of, resumed.replay_of, resumed.variant, forked.misfits) == (failed.id, failed.id, None, ())
     assert forked.variant is not None
     assert client.get(failed.id).replays == (resumed.id, forked.id)
-    wait_until(lambda: client.get(forked.id).waiting_for == "approval", what="the fork has its total")
-    assert client.wait(resumed.id, 30).failure is Failure.ATTEMPTS_EXHAUSTED
-
-
-def test_a_replay_that_cannot_be_says_why(client: Client) -> None:
-    failed = given_up(client)
     with pytest.raises(BadInputError, match="no new job"):
         client.replay(failed.id, "revalidate")
-    with pytest.raises(RejectedError, match="no turn 7"):
-        client.replay(failed.id, "fork", 7)
-    with pytest.raises(RejectedError, match="changes nothing"):
-        client.replay(failed.id, "resume", set={"model": "other"})
-    open_ = client.replay(failed.id, "fork")
-    with pytest.raises(ConflictError, match="has not ended"):
-        client.replay(open_.id, "resume")
 
 
 def jobs_in(database_url: str) -> int:
@@ -155,7 +136,7 @@ def test_a_job_from_its_document_to_its_result(client: Client) -> None:
     assert list(client.events(job.id, follow=True, after=len(kinds))) == []
 
 
-def test_turns_are_typed_and_the_raw_answer_is_to_the_byte(client: Client) -> None:
+def test_turns_are_typed_and_the_raw_answer_is_exact(client: Client) -> None:
     job = client.submit("bill", TEAM)
     wait_until(lambda: client.get(job.id).waiting_for == "approval")
     [turn] = client.turns(job.id)
@@ -207,7 +188,7 @@ def test_a_workflow_is_published_as_text_file_or_object(client: Client, tmp_path
     assert "/start" in {mistake.pointer for mistake in refused.value.errors}
 
 
-def test_what_is_refused_says_what_and_where(client: Client, database_url: str) -> None:
+def test_a_rejection_is_typed_and_has_its_places(client: Client, database_url: str) -> None:
     with pytest.raises(RejectedError) as refused:
         client.submit("bill", {"team": 5})
     problem = refused.value
@@ -217,6 +198,10 @@ def test_what_is_refused_says_what_and_where(client: Client, database_url: str) 
     assert "/input/team" in str(problem)
     assert problem.remedy
     assert jobs_in(database_url) == 0
+    client.submit("bill", TEAM, idempotency_key="k1")
+    with pytest.raises(RejectedError) as reused:
+        client.submit("bill", {"team": "maps"}, idempotency_key="k1")
+    assert reused.value.type == "idempotency-key-reused"
     for missing in ("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5a6b", "nobody", "../workflows", "a/b"):
         with pytest.raises(NotFoundError):
             client.get(missing)
@@ -224,15 +209,6 @@ def test_what_is_refused_says_what_and_where(client: Client, database_url: str) 
     with pytest.raises(WaitTimeoutError) as late:
         client.wait(job.id, 0)
     assert isinstance(late.value, TimeoutError)
-
-
-def test_the_same_key_is_the_same_job(client: Client) -> None:
-    first = client.submit("bill", TEAM, idempotency_key="k1")
-    assert client.submit("bill", TEAM, idempotency_key="k1").id == first.id
-    assert client.submit("bill", TEAM).id != first.id
-    with pytest.raises(RejectedError) as refused:
-        client.submit("bill", {"team": "maps"}, idempotency_key="k1")
-    assert refused.value.type == "idempotency-key-reused"
 
 
 def test_keys_are_sent_and_never_shown(serve_api: Serve) -> None:
@@ -250,7 +226,7 @@ def test_keys_are_sent_and_never_shown(serve_api: Serve) -> None:
 
 
 @pytest.mark.usefixtures("client")
-def test_an_answer_that_is_lost_is_asked_for_again_and_makes_one_job(api_url: str, database_url: str) -> None:
+def test_a_lost_answer_is_requested_again_and_makes_one_job(api_url: str, database_url: str) -> None:
     with Between(api_url, ["lose", BUSY, "lose", TOO_MANY]) as between, Client(between.url) as far:
         assert far.submit("bill", TEAM).input == TEAM
     assert len(between.seen) == 5
@@ -261,7 +237,7 @@ def test_an_answer_that_is_lost_is_asked_for_again_and_makes_one_job(api_url: st
     assert jobs_in(database_url) == 1
 
 
-def test_a_stream_that_breaks_goes_on_where_it_was(client: Client, api_url: str) -> None:
+def test_a_broken_stream_resumes_where_it_stopped(client: Client, api_url: str) -> None:
     job = client.submit("bill", TEAM)
     client.signal(job.id, "approval", APPROVE)
     client.wait(job.id, 30)
@@ -271,7 +247,7 @@ def test_a_stream_that_breaks_goes_on_where_it_was(client: Client, api_url: str)
 
 
 @pytest.mark.usefixtures("client")
-def test_patience_has_an_end_and_none_is_none(api_url: str, database_url: str) -> None:
+def test_retries_end_with_retry_for_s(api_url: str, database_url: str) -> None:
     with Between(api_url, [BUSY, GONE]) as between:
         with Client(between.url, retry_for_s=0) as hasty, pytest.raises(UnavailableError) as refused:
             hasty.submit("bill", TEAM)
@@ -287,7 +263,7 @@ def test_patience_has_an_end_and_none_is_none(api_url: str, database_url: str) -
     assert "stepladder" in no.value.remedy
 
 
-async def test_the_async_client_says_the_same(client: Client, api_url: str) -> None:
+async def test_the_async_client_does_the_same(client: Client, api_url: str) -> None:
     async with AsyncClient(api_url) as far:
         assert (await far.publish(BILL)).name == "bill"
         job = await far.submit("bill", TEAM)
@@ -304,7 +280,7 @@ async def test_the_async_client_says_the_same(client: Client, api_url: str) -> N
         assert repr(far) == f"AsyncClient('{api_url}')"
 
 
-def test_to_import_the_package_loads_no_client() -> None:
+def test_importing_the_package_loads_no_client() -> None:
     words = "import sys, stepladder; print('httpx' in sys.modules, stepladder.Client.__name__, 'httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "Client", "True"]

@@ -33,7 +33,7 @@ def key(**fields: Any) -> dict[str, Any]:
         [key(max_in_flight="3")],
     ],
 )
-def test_keys_that_cannot_be_used_are_refused_and_not_quoted(value: Any) -> None:
+def test_invalid_keys_are_refused_and_not_quoted(value: Any) -> None:
     with pytest.raises(BadInputError, match="STEPLADDER_API_KEYS") as caught:
         parse_keys(json.dumps(value))
     assert SECRET not in f"{caught.value} {caught.value.remedy}"
@@ -41,13 +41,13 @@ def test_keys_that_cannot_be_used_are_refused_and_not_quoted(value: Any) -> None
 
 
 @pytest.mark.parametrize("text", ["", f"[{SECRET}]", f'[{{"key": "{SECRET}", "key": 1}}]', "\udcff"])
-def test_what_is_no_json_is_refused_and_not_quoted(text: str) -> None:
+def test_text_that_is_not_json_is_refused_and_not_quoted(text: str) -> None:
     with pytest.raises(BadInputError) as caught:
         parse_keys(text)
     assert SECRET not in f"{caught.value} {caught.value.__cause__}"
 
 
-def test_a_key_is_known_to_the_letter_and_shown_nowhere() -> None:
+def test_a_key_matches_exactly_and_is_never_shown() -> None:
     keys = parse_keys(json.dumps([key(), key(name="umlaut", key="schlüssel")]))
     assert SECRET not in repr(keys)
     access = Access(keys)
@@ -59,7 +59,7 @@ def test_a_key_is_known_to_the_letter_and_shown_nowhere() -> None:
         assert access.principal(wrong) is None
 
 
-def test_a_key_may_bound_the_jobs_in_flight_and_0_is_a_bound() -> None:
+def test_a_key_may_limit_the_jobs_in_flight_to_0() -> None:
     keys = parse_keys(json.dumps([key(), key(name="b", key="b", max_in_flight=0)]))
     assert [known.max_in_flight for known in keys] == [None, 0]
 

@@ -32,7 +32,7 @@ def rectangles(drawing: Drawing) -> list[tuple[float, float, float, float]]:
 
 
 @given(graphs())
-def test_nodes_and_labels_do_not_overlap_and_are_inside(graph: Graph) -> None:
+def test_nodes_and_labels_fit_without_overlap(graph: Graph) -> None:
     drawing = lay_out(*graph)
     found = rectangles(drawing)
     for one, other in combinations(found, 2):

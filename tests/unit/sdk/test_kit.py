@@ -1,4 +1,4 @@
-"""The decorators: a signature becomes a schema, a name belongs to one function, and what cannot be used is refused."""
+"""The decorators ``tool`` and ``rule``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_signature_becomes_one_closed_object() -> None:
     }
 
 
-def test_types_of_ones_own_are_written_out_so_that_no_reference_is_left() -> None:
+def test_user_types_are_inlined_without_references() -> None:
     def pay(plan: Plan, to: Address, on: date, share: Annotated[float, Field(gt=0, le=1)]) -> None: ...
 
     schema = parameters(pay)
@@ -84,7 +84,7 @@ def test_types_of_ones_own_are_written_out_so_that_no_reference_is_left() -> Non
     assert owed["description"] == "An amount."
 
 
-def test_the_function_is_given_the_types_that_it_asks_for_and_stays_what_it_was() -> None:
+def test_arguments_are_converted_and_the_function_is_unchanged() -> None:
     def pay(plan: Plan, on: date) -> tuple[Plan, int]:
         return plan, on.year
 
@@ -95,14 +95,7 @@ def test_the_function_is_given_the_types_that_it_asks_for_and_stays_what_it_was(
     assert pay(Plan.LARGE, date(2025, 1, 1)) == (Plan.LARGE, 2025)
 
 
-def test_an_async_function_stays_one() -> None:
-    async def pay(hours: int) -> int:
-        return hours
-
-    assert asyncio.run(registered(pay).function(hours=3)) == 3
-
-
-def test_any_name_that_python_allows_is_a_name_of_an_argument() -> None:
+def test_an_argument_may_have_any_python_name() -> None:
     def odd(_x: int, model_config: str, schema: str, json: bool, title: str, copy: int = 1) -> list[Any]:
         return [_x, model_config, schema, json, title, copy]
 
@@ -113,22 +106,16 @@ def test_any_name_that_python_allows_is_a_name_of_an_argument() -> None:
     assert tool.function(_x=1, model_config="m", schema="s", json=True, title="t") == [1, "m", "s", True, "t", 1]
 
 
-def test_the_idempotency_key_is_the_machines_and_no_argument() -> None:
+def test_the_idempotency_key_is_not_a_model_argument() -> None:
     def pay(amount: int, idempotency_key: str) -> str:
         return f"{amount} {idempotency_key}"
 
     tool = registered(pay, effect="idempotent")
     assert tool.takes_key
     assert tool.parameters["properties"] == {"amount": {"type": "integer"}}
-    assert not registered_again(lambda: None).takes_key
 
 
-def registered_again(function: Any) -> Tool:
-    stepladder.tool("u", effect="read")(function)
-    return kit.registered().tools["u"]
-
-
-def test_what_stands_in_the_decorator_and_the_docstring_is_kept() -> None:
+def test_decorator_options_and_docstring_are_kept() -> None:
     def pay() -> None:
         """Pays.
 
@@ -185,7 +172,7 @@ def test_a_returned_model_is_described_as_it_is_written() -> None:
     assert "Tree" in returns(grow)["$defs"], "a result may hold itself"
 
 
-def test_a_bound_on_a_tools_time_is_seconds_and_0_is_one() -> None:
+def test_a_timeout_is_in_seconds_and_may_be_0() -> None:
     assert registered(lambda: None).timeout_s is None
     for seconds in (0, 2.5):
         stepladder.tool(f"for {seconds}", effect="read", timeout_s=seconds)(lambda: None)
@@ -252,7 +239,7 @@ def takes_the_unknown(value: Nowhere) -> None: ...  # type: ignore[name-defined]
         (takes_the_unknown, "Nowhere"),
     ],
 )
-def test_a_signature_without_a_schema_is_refused_and_nothing_is_registered(function: Any, word: str) -> None:
+def test_a_signature_without_a_schema_is_refused(function: Any, word: str) -> None:
     with pytest.raises(BadInputError, match=word) as refused:
         registered(function)
     assert "'t'" in str(refused.value)
@@ -260,7 +247,7 @@ def test_a_signature_without_a_schema_is_refused_and_nothing_is_registered(funct
     assert kit.registered().tools == {}
 
 
-def test_what_was_registered_later_does_not_change_a_kit_that_was_taken() -> None:
+def test_a_kit_does_not_change_with_later_registrations() -> None:
     before = kit.registered()
     registered(lambda: None)
     assert before.tools == {}
