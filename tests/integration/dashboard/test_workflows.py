@@ -66,5 +66,5 @@ async def test_a_wait_for_someone_else_has_no_form(
     assert f'action="/jobs/{job}/signal"' not in page
     answer = await visitor.post(f"/jobs/{job}/signal", page, name="approval", action="approve", payload="{}")
     assert answer.status_code == 403
-    assert "Nothing was sent: in state confirm the signal approval must not come from" in answer.text
+    assert "Nothing was sent: in state confirm the signal approval must not come from local" in answer.text
     assert (await visitor.site.store.pending_signals(job)).signals == ()
