@@ -46,12 +46,12 @@ def test_the_page_fits_100_columns_and_shows_the_figures(shell: Shell, spent: st
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= 100 for line in done.out.splitlines()), done.out
     for said in (
-        "1 succeeded, 0 failed, 0 cancelled; 0 not ended now",
+        "1 succeeded, 0 failed, 0 cancelled; 0 live now",
         "1 usable, of 2 answers to 2 attempts",
         "validity 50.0%   truncation 0.0%   zero-token 0.0%   transport 0.0%",
         "first-pass format 100.0%   semantic 50.0%",
         "attempts  a turn: 1 took 2, 0 took 3 or more",
-        "polite broken by 2 answers, and not rejected",
+        "polite broken by 2 answers, not rejected",
         "a-rule-whose-id",
         "EUR, retries included",
     ):
