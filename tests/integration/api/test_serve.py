@@ -26,7 +26,7 @@ from stepladder.models.store import Store
 from stepladder.schemas.tool import Kit
 from stepladder.wiring.logs import configure_logs
 
-async def notify(due): ...
+def notify(due): ...
 
 async def main():
     configure_logs("info")

@@ -77,7 +77,7 @@ def test_a_budget_that_is_too_small_is_a_warning_in_the_table(shell: Shell, note
     [
         ({"STEPLADDER_ENGINE_URL": None}, "no engine is known"),
         ({"STEPLADDER_ENGINE_URL": "http://127.0.0.1:1/v1"}, "No engine answers at http://127.0.0.1:1/v1"),
-        ({"STEPLADDER_ENGINE_API_KEY": "wrong"}, "wants a key"),
+        ({"STEPLADDER_ENGINE_API_KEY": "wrong"}, "needs a key"),
         ({}, "has no tokenizer to ask"),
         ({"STEPLADDER_MODEL": "other"}, "does not serve the model other"),
     ],

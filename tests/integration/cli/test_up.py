@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from stepladder.testing import Line, RecordedRequest
 
+pytestmark = pytest.mark.long
+
 MARK = "STEPLADDER_TEST_MARK"
 PATIENT_S = 60.0
 TEAM = {"team": "search"}

@@ -54,7 +54,7 @@ Visit = Callable[..., Awaitable[Visitor]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a module share an event loop, and so a site."""
+    """The tests of a module share an event loop and a database."""
     for item in items:
         if item.path.parent == HERE and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
@@ -67,9 +67,9 @@ def site_database_url(postgres_server: Any, migrated_template: str) -> Iterator[
     postgres_server.drop(name)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="module")
 async def sites(site_database_url: str) -> AsyncIterator[Callable[..., Awaitable[Site]]]:
-    """Gives the module's site with these options."""
+    """Gives the test its site: a site counts what it has seen, so it must start with an empty database."""
     found: dict[str, Site] = {}
     async with AsyncExitStack() as stack:
 

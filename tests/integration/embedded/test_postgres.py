@@ -23,6 +23,8 @@ from stepladder.testing import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.long
+
 OWNER = """
 import sys
 from pathlib import Path

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from stepladder.workflows.transition import Transition
 
     T = TypeVar("T")
+
+pytestmark = pytest.mark.long
 
 WORKERS = ("ada", "kim")
 WHICH = st.integers(0, 1)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from .conftest import Open, Works
 
+pytestmark = pytest.mark.long
+
 RESULT = {"sum": 3, "lines": 1}
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Open = Callable[..., AbstractContextManager[Plant]]
 
+pytestmark = pytest.mark.long
+
 SEVEN = {"n": 7}
 ENDED = "SELECT count(*) AS n FROM jobs WHERE principal = %s AND finished_at IS NOT NULL"
 MOST_AT_ONCE = """

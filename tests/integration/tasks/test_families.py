@@ -6,6 +6,8 @@ import re
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from stepladder.models.database import Database
 from stepladder.models.store import Store
 from stepladder.schemas.document import Workflow
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from stepladder.testing import Line, RecordedRequest
 
     Open = Callable[..., AbstractContextManager[Plant]]
+
+pytestmark = pytest.mark.long
 
 CHILD = Workflow.model_validate(
     {

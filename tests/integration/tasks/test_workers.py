@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     Open = Callable[..., AbstractContextManager[Plant]]
 
+pytestmark = pytest.mark.long
+
 SEVEN = {"n": 7}
 CONNECTIONS = """
 SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'stepladder'

@@ -230,7 +230,7 @@ def takes_the_unknown(value: Nowhere) -> None: ...  # type: ignore[name-defined]
 @pytest.mark.parametrize(
     ("function", "word"),
     [
-        (grows, "Tree holds itself"),
+        (grows, "Tree is recursive"),
         (takes_anything, r"\*values"),
         (takes_all, r"\*\*values"),
         (takes_by_place, "value"),
