@@ -56,7 +56,7 @@ async def example(engine: ScriptedEngine, database_url: str, *, stream: bool = T
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_wrong_total_is_kept_to_the_byte_with_its_rule_and_the_right_one_ends_the_job(
+async def test_a_wrong_total_is_stored_to_the_byte_and_the_right_one_ends_the_job(
     database_url: str, stream: bool
 ) -> None:
     async with ScriptedEngine([CALLED, WRONG, RIGHT]) as engine:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 VALUE = {"a": 2, "b": 3}
 
 
-def test_a_turn_whose_worker_was_killed_is_asked_again_and_the_lost_attempt_is_visible(system: System) -> None:
+def test_a_turn_whose_worker_was_killed_is_asked_again(system: System) -> None:
     system.client.publish(SUM)
     system.answers[:] = [Fault("hang"), RIGHT]
     job = system.client.submit("sum", VALUE)

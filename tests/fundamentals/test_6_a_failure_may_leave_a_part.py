@@ -50,7 +50,7 @@ def cut(text: str) -> Answer:
 CUT = [cut('{"fr'), cut('{"from": "Ada", "about": "an eng'), cut('{"from": "Ada", "about": "an engine", "pa')]
 
 
-async def test_three_answers_that_were_cut_off_leave_what_was_whole_in_the_last_and_no_output(
+async def test_three_answers_cut_off_leave_what_was_whole_in_the_last(
     database_url: str,
 ) -> None:
     with ScriptedEngine(CUT) as engine:

@@ -61,7 +61,7 @@ def test_alembic_finds_no_difference_between_migrations_and_models(
         assert compare_metadata(context, metadata) == []
 
 
-def test_migrations_and_models_make_the_same_columns_defaults_keys_checks_and_indexes(
+def test_migrations_and_models_make_the_same_tables(
     database_url: str, bare_database_url: str, engine_for: Callable[[str], Engine]
 ) -> None:
     broken = "SELECT pg_get_functiondef('stepladder_broken'::regproc)"  # which an index is made of
