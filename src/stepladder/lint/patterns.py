@@ -42,7 +42,7 @@ class Pattern:
         a back-reference."""
         try:
             return _Writer(max(0, length - self.shortest)).written(self._parsed)
-        except NotImplementedError:
+        except _UnwritableError:
             return None
 
 
@@ -62,6 +62,10 @@ def read_pattern(source: str) -> Pattern | None:
 def _one_of_property(found: re.Match[str]) -> str:
     negated, name = found[1] == "P", found[2]
     return "-" if negated else "0" if name.startswith("N") else "a" if name in ("Ll", "Lowercase") else "A"
+
+
+class _UnwritableError(Exception):
+    """The pattern has a part of which no match is made here."""
 
 
 class _Writer:
@@ -96,7 +100,7 @@ class _Writer:
                 self.spare -= more * length
                 return "".join(self.written(part) for _ in range(least + more))
             case _:
-                raise NotImplementedError
+                raise _UnwritableError
 
     def _branch(self, branches: Iterable[Any]) -> str:
         """The longest branch that ``spare`` allows."""
@@ -110,7 +114,7 @@ class _Writer:
         negated = items[0][0] == "NEGATE"
         fitting = [one for one in _PRINTED if any(_matches(one, *item) for item in items) is not negated]
         if not fitting:
-            raise NotImplementedError
+            raise _UnwritableError
         self.count += 1
         return fitting[self.count * 7 % len(fitting)]
 
