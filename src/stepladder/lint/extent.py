@@ -11,17 +11,19 @@ import operator
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from stepladder.lint.alternatives import Alternative, Alternatives, SpentError, Work, types_of
 from stepladder.lint.audit.regex import longest
 from stepladder.lint.audit.vocabulary import BOUNDED_FORMATS
 from stepladder.lint.patterns import read_pattern
+from stepladder.lint.values import SpentError, Value, Values, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stepladder.lint.values import Part
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.pointer import Path
     from stepladder.validation.schema import Schema
 
 WORK = 50_000
@@ -58,8 +60,7 @@ _PROSE = (
 _STARTS = [0, *(found.end() for found in re.finditer(" (?=.)", _PROSE))]
 
 Where = tuple[str, ...]
-
-
+_LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 _BOUNDS = {
     "minimum": operator.ge,
     "maximum": operator.le,
@@ -99,7 +100,7 @@ def extent(schema: Schema) -> Extent:
 
 def _built(schema: Schema, builder: _Builder) -> Answer | None:
     try:
-        answer = builder.build(schema.schema, (), (), 0)
+        answer = builder.build([((), schema.schema)], (), frozenset(), 0)
     except SpentError:
         return None
     return None if answer is None or schema.violations(answer.value) else answer
@@ -115,38 +116,37 @@ class _Builder:
     endless: dict[Where, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._alternatives = Alternatives(self.root, self.work.spend)
+        self._values = Values(self.root, self.work.spend)
 
-    def build(self, schema: Any, where: Where, trail: tuple[str, ...], variant: int) -> Answer | None:
+    def build(self, parts: Sequence[Part], where: Where, trail: frozenset[Path], variant: int) -> Answer | None:
         """None if no valid value is found. Raises ``SpentError``."""
         self.work.spend(1)
         if len(where) > MAX_DEPTH:
             return None
-        alternatives = self._alternatives.of(schema, trail)
-        if trail and not alternatives:
+        values = self._values.of(parts, trail)
+        if trail and not values:
             self._no_end(where, "it contains values of its own kind")
-        branches = [(one, kind) for one in alternatives for kind in _kinds(one.schema)]
-        built = (self._of_kind(kind, one, where, variant) for one, kind in branches)
+        kinds = [(one, kind) for one in values for kind in (one.likely_types if one.listed is None else ["listed"])]
+        built = (self._of_kind(kind, one, where, variant) for one, kind in kinds)
         found = (answer for answer in built if answer is not None)
         return max(found, key=lambda answer: answer.width, default=None) if self.largest else next(found, None)
 
-    def _of_kind(self, kind: str, one: Alternative, where: Where, variant: int) -> Answer | None:
-        schema = one.schema
-        if "type" not in schema and kind != "listed":
+    def _of_kind(self, kind: str, one: Value, where: Where, variant: int) -> Answer | None:
+        if one.types is None and kind != "listed":
             self._no_end(where, "it has no `type`")
         match kind:
             case "listed":
-                return self._leaf([schema["const"]] if "const" in schema else schema["enum"], variant)
+                return self._leaf(one.listed or (), variant)
             case "null":
                 return Answer(None, 4)
             case "boolean":
                 return self._leaf([True, False], variant)
             case "integer" | "number":
-                if not _bounded(schema, "minimum") or not _bounded(schema, "maximum"):
+                if not (one.has(*_LOWER) and one.has(*_UPPER)):
                     self._no_end(where, "it has no `minimum` and `maximum`")
-                return self._leaf(_numbers(schema, integer=kind == "integer", largest=self.largest), variant)
+                return self._leaf(_numbers(one, integer=kind == "integer", largest=self.largest), variant)
             case "string":
-                return self._text(schema, where, variant)
+                return self._text(one, where, variant)
             case "array":
                 return self._array(one, where, variant)
             case _:
@@ -163,18 +163,19 @@ class _Builder:
         if self.largest:
             self.endless.setdefault(where, why)
 
-    def _text(self, schema: Mapping[str, Any], where: Where, variant: int) -> Answer | None:
-        least = int(schema.get("minLength", 0))
-        most = int(schema.get("maxLength", least + _LONG))
-        name, pattern = schema.get("format"), schema.get("pattern")
-        if "maxLength" not in schema and name not in BOUNDED_FORMATS and longest(str(pattern or "")) is None:
+    def _text(self, one: Value, where: Where, variant: int) -> Answer | None:
+        least = int(max(one.all("minLength"), default=0))
+        most = int(min(one.all("maxLength"), default=least + _LONG))
+        name, pattern = (next(iter(one.all(word)), None) for word in ("format", "pattern"))
+        bounded = one.has("maxLength")
+        if not bounded and name not in BOUNDED_FORMATS and longest(str(pattern or "")) is None:
             self._no_end(where, "it has no `maxLength`")
         elif most > ROOM:
             self._no_end(where, f"it may be longer than {ROOM:,} characters")
         most = min(most, ROOM)
         if most < least:
             return None
-        length = most if self.largest else (least + most) // 2 if "maxLength" in schema else min(least + 24, most)
+        length = most if self.largest else (least + most) // 2 if bounded else min(least + 24, most)
         if name in _FORMATS:
             return self._leaf([text for text in _FORMATS[str(name)] if least <= len(text) <= most], 0)
         if pattern is None:
@@ -184,27 +185,27 @@ class _Builder:
         text = None if read is None or read.shortest > most else read.text(length)
         return None if text is None else self._leaf([text], 0)
 
-    def _array(self, one: Alternative, where: Where, variant: int) -> Answer | None:
-        schema = one.schema
-        first: Sequence[Any] = schema.get("prefixItems", ())
-        rest = schema.get("items", schema.get("unevaluatedItems", True))
-        if rest is True or rest == {}:
-            rest = _ANY_ITEM
-        if "contains" in schema and int(schema.get("minContains", 1)) > 0:
-            first = [*first, {"allOf": [rest, schema["contains"]]}]
-        least = max(int(schema.get("minItems", 0)), len(first) if "contains" in schema else 0)
-        most = int(schema["maxItems"]) if "maxItems" in schema else None
-        if rest is False:
+    def _array(self, one: Value, where: Where, variant: int) -> Answer | None:
+        contained = [((*path, "contains"), schema["contains"]) for path, schema in one.parts if "contains" in schema]
+        if max(one.all("minContains"), default=1) <= 0:
+            contained = []
+        first = [one.item(index) for index in range(one.prefix)]
+        rest = [part for part in one.item(one.prefix) if part[1] not in (True, {})] or [((), _ANY_ITEM)]
+        if contained:
+            first.append([*rest, *contained])
+        least = int(max([*one.all("minItems"), len(first) if contained else 0]))
+        most = int(min(one.all("maxItems"))) if one.has("maxItems") else None
+        if any(schema is False for _, schema in rest):
             most = len(first) if most is None else min(most, len(first))
         if most is None:
             self._no_end(where, "it has no `maxItems`")
-        elif rest is _ANY_ITEM and most > len(first):
+        elif rest[0][1] is _ANY_ITEM and most > len(first):
             self._no_end((*where, "*"), "it has no `type`")
         top = max(least, 3) if most is None else most
         count = top if self.largest else max((least + top) // 2, min(1, top))
         items: list[Answer] = []
         seen: set[str] = set()
-        unlike = bool(schema.get("uniqueItems"))
+        unlike = any(one.all("uniqueItems"))
         width = 0
         while len(items) < count and width <= ROOM:
             self.work.spend(1)
@@ -226,24 +227,22 @@ class _Builder:
             self._no_end(where, f"it may be longer than {ROOM:,} characters")
         return None if len(items) < least else Answer([item.value for item in items], max(2, width))
 
-    def _object(self, one: Alternative, where: Where, variant: int) -> Answer | None:
-        schema = one.schema
-        required = list(schema.get("required", ()))
-        patterns: Mapping[str, Any] = schema.get("patternProperties", {})
-        other = schema.get("additionalProperties", schema.get("unevaluatedProperties", True))
-        members = dict(schema.get("properties", {})) | {
-            name: other for name in required if name not in schema.get("properties", {})
-        }
-        least = int(schema.get("minProperties", 0))
-        if patterns or ("additionalProperties" in schema and other is not False):
+    def _object(self, one: Value, where: Where, variant: int) -> Answer | None:
+        required = one.required
+        members = one.members | {name: one.member(name) for name in required if name not in one.members}
+        least = int(max(one.all("minProperties"), default=0))
+        others = one.all("additionalProperties")
+        if any(one.all("patternProperties")) or (others and False not in others):
             self._no_end((*where, "*"), "its members may have any name")
             least = max(least, 1)
         if len(members) < least <= _MOST_NAMES:
-            for pattern, part in patterns.items():
-                named = read_pattern(pattern)
-                members.setdefault((named and named.text(0)) or pattern, part)
+            for path, schema in one.parts:
+                for pattern, part in schema.get("patternProperties", {}).items():
+                    named = read_pattern(pattern)
+                    name = (named and named.text(0)) or pattern
+                    members.setdefault(name, [((*path, "patternProperties", pattern), part)])
             for number in range(least - len(members)):
-                members[f"name{number + 1}"] = other
+                members[f"name{number + 1}"] = one.member(f"name{number + 1}")
         self.work.spend(len(members))
         found: dict[str, Answer] = {}
         for name, part in members.items():
@@ -254,7 +253,7 @@ class _Builder:
                 return None
         if len(found) < least:
             return None
-        surplus = len(found) - int(schema.get("maxProperties", len(found)))
+        surplus = len(found) - int(min(one.all("maxProperties"), default=len(found)))
         optional = sorted((name for name in found if name not in required), key=lambda name: found[name].width)
         for name in optional[: max(0, surplus)]:
             del found[name]
@@ -262,30 +261,22 @@ class _Builder:
         return Answer({name: answer.value for name, answer in found.items()}, max(width, 2))
 
 
-def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    return ["listed"] if "const" in schema or "enum" in schema else types_of(schema)
-
-
 def _width(value: Json) -> int:
     return len(json.dumps(value, ensure_ascii=False))
 
 
-def _bounded(schema: Mapping[str, Any], bound: str) -> bool:
-    return bound in schema or f"exclusiveM{bound[1:]}" in schema
-
-
-def _numbers(schema: Mapping[str, Any], *, integer: bool, largest: bool) -> list[int | float]:
+def _numbers(one: Value, *, integer: bool, largest: bool) -> list[int | float]:
     """Candidates within the bounds: the bounds and a number with many digits, or one half-way."""
-    low = max((_exact(schema[name]) for name in ("minimum", "exclusiveMinimum") if name in schema), default=None)
-    high = min((_exact(schema[name]) for name in ("maximum", "exclusiveMaximum") if name in schema), default=None)
+    low = max((_exact(bound) for word in _LOWER for bound in one.all(word)), default=None)
+    high = min((_exact(bound) for word in _UPPER for bound in one.all(word)), default=None)
     least = low if low is not None else min(Fraction(0), high or Fraction(0))
     most = high if high is not None else max(Fraction(72), 2 * least)
     wanted = [least, most, least + (most - least) * _MANY_DIGITS] if largest else [(least + most) / 2]
-    if integer or "multipleOf" in schema:
-        step = _exact(schema.get("multipleOf", 1))
+    if integer or one.has("multipleOf"):
+        step = _exact(next(iter(one.all("multipleOf")), 1))
         step = step * step.denominator if integer else step
         wanted = [(value // step + more) * step for value in wanted for more in (0, 1, -1)]
-    within = (value for value in wanted if _is_within(schema, value))
+    within = (value for value in wanted if _is_within(one, value))
     return [number for value in within if (number := _number(value)) is not None]
 
 
@@ -294,8 +285,8 @@ def _exact(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def _is_within(schema: Mapping[str, Any], value: Fraction) -> bool:
-    return all(compare(value, _exact(schema[bound])) for bound, compare in _BOUNDS.items() if bound in schema)
+def _is_within(one: Value, value: Fraction) -> bool:
+    return all(compare(value, _exact(bound)) for word, compare in _BOUNDS.items() for bound in one.all(word))
 
 
 def _number(value: Fraction) -> int | float | None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stepladder.lint.alternatives import MOST, Alternative, Alternatives, types_of
+from stepladder.lint.values import MOST, Part, SpentError, Value, Values, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from stepladder.schemas.jsontypes import Json
+
+_WORK = 10_000  # schemas visited for one name
 
 
 class Presence(IntEnum):
     """IMPOSSIBLE: no valid value has it. OPEN: the schema names other members only, and allows more. NAMED: the schema
-    names it. UNDESCRIBED: the schema names no members at all."""
+    names it. UNDESCRIBED: the schema names no members at all, or is too large to tell."""
 
     IMPOSSIBLE = 0
     OPEN = 1
@@ -24,47 +27,49 @@ class Presence(IntEnum):
     UNDESCRIBED = 3
 
 
-def presence(schema: Json, path: Sequence[str], spend: Callable[[int], None]) -> Presence:
-    """By the most favourable alternative of the schema. ``spend`` is called with the work done."""
-    alternatives = Alternatives(schema, spend)
-    parts: list[Any] = [schema]
-    found = Presence.NAMED
-    for step in path:
-        ones = [one for part in parts for one in alternatives.of(part)]
-        each = [_member(one, step) for one in ones[:MOST]]
-        # An alternative that was cut off might have it.
-        found = max((has for has, _ in each), default=Presence.IMPOSSIBLE if ones else Presence.UNDESCRIBED)
-        if len(ones) >= MOST and found is Presence.IMPOSSIBLE:
-            return Presence.UNDESCRIBED
-        if found is not Presence.NAMED:
-            return found
-        parts = [part for has, part in each if has is Presence.NAMED]
+@dataclass(frozen=True, slots=True)
+class Member:
+    """``beside`` are the names that the schema has in the same place."""
+
+    presence: Presence
+    beside: tuple[str, ...] = ()
+
+
+def member(schema: Json, path: Sequence[str]) -> Member:
+    """What ``schema`` says about the member at ``path``, by its most favourable alternative."""
+    try:
+        return _member(Values(schema, Work(_WORK).spend), path)
+    except SpentError:
+        return Member(Presence.UNDESCRIBED)
+
+
+def _member(values: Values, path: Sequence[str]) -> Member:
+    places: list[list[Part]] = [[values.root]]
+    found = Member(Presence.NAMED)
+    for depth, step in enumerate(path, 1):
+        ones = [one for place in places for one in values.of(place)]
+        each = [_in(one, step) for one in ones[:MOST]]
+        found_here = max((has for has, _ in each), default=Presence.IMPOSSIBLE if ones else Presence.UNDESCRIBED)
+        if len(ones) >= MOST and found_here is Presence.IMPOSSIBLE:  # one that was cut off might have it
+            found_here = Presence.UNDESCRIBED
+        beside = dict.fromkeys(name for one in ones for name in one.members) if depth == len(path) else ()
+        found = Member(found_here, tuple(beside))
+        if found_here is not Presence.NAMED:
+            break
+        places = [parts for has, parts in each if has is Presence.NAMED]
     return found
 
 
-def names_beside(schema: Json, path: Sequence[str], spend: Callable[[int], None]) -> list[str]:
-    """The members that the schema names beside the last one of ``path``, in its order."""
-    alternatives = Alternatives(schema, spend)
-    parts: list[Any] = [schema]
-    for step in path[:-1]:
-        ones = [one for part in parts for one in alternatives.of(part)]
-        parts = [part for has, part in (_member(one, step) for one in ones[:MOST]) if has is Presence.NAMED]
-    ones = [one for part in parts for one in alternatives.of(part)]
-    return list(dict.fromkeys(name for one in ones for name in one.schema.get("properties", ())))
-
-
-def _member(one: Alternative, name: str) -> tuple[Presence, Any]:
-    schema = one.schema
-    if "const" in schema or "enum" in schema:
-        values = [schema["const"]] if "const" in schema else schema["enum"]
-        held = [value[name] for value in values if isinstance(value, Mapping) and name in value]
-        return (Presence.NAMED, {"enum": held}) if held else (Presence.IMPOSSIBLE, None)
-    if "object" not in types_of(schema):
-        return Presence.IMPOSSIBLE, None
-    named: Mapping[str, Any] = schema.get("properties", {})
-    if name in named:
-        return (Presence.IMPOSSIBLE, None) if named[name] is False else (Presence.NAMED, named[name])
-    other = schema.get("additionalProperties", schema.get("unevaluatedProperties", True))
-    if not schema.get("patternProperties") and other is False:
-        return Presence.IMPOSSIBLE, None
-    return (Presence.OPEN if named else Presence.UNDESCRIBED), None
+def _in(value: Value, name: str) -> tuple[Presence, list[Part]]:
+    if value.listed is not None:
+        held = [one[name] for one in value.listed if isinstance(one, Mapping) and name in one]
+        return (Presence.NAMED, [((), {"enum": held})]) if held else (Presence.IMPOSSIBLE, [])
+    if "object" not in value.likely_types:
+        return Presence.IMPOSSIBLE, []
+    parts = value.member(name)
+    closed = any(schema is False for _, schema in parts)
+    if name in value.members:
+        return (Presence.IMPOSSIBLE, []) if closed else (Presence.NAMED, parts)
+    if closed and not value.has("patternProperties"):
+        return Presence.IMPOSSIBLE, []
+    return (Presence.OPEN if value.members else Presence.UNDESCRIBED), []

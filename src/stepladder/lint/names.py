@@ -6,9 +6,8 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from stepladder.lint.alternatives import SpentError, Work
 from stepladder.lint.graph import closure, edges_of, successors
-from stepladder.lint.members import Presence, names_beside, presence
+from stepladder.lint.members import Presence, member
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
@@ -32,7 +31,6 @@ KINDS_BY_ROOT: dict[str, tuple[type, ...]] = {
     "signals": (doc.Wait,),
     "visits": (doc.Ask, doc.Call, doc.Wait, doc.ChildWorkflow),
 }
-_WORK = 10_000  # schemas visited for one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +92,14 @@ def _schemas(input_schema: Json, states: Mapping[str, State]) -> dict[Name, Json
 
 
 def _unknown_member(read: Read, schema: Json, members: tuple[str, ...]) -> Iterator[Finding]:
-    try:
-        found = presence(schema, members, Work(_WORK).spend)
-        if found not in (Presence.IMPOSSIBLE, Presence.OPEN):
-            return
-        beside = names_beside(schema, members, Work(_WORK).spend)
-    except SpentError:
-        return
-    path = ".".join(read.path)
-    close = difflib.get_close_matches(members[-1], [one for one in beside if one != members[-1]], n=1, cutoff=0.7)
-    if found is Presence.IMPOSSIBLE:
+    found, path = member(schema, members), ".".join(read.path)
+    beside = [name for name in found.beside if name != members[-1]]
+    close = difflib.get_close_matches(members[-1], beside, n=1, cutoff=0.7)
+    if found.presence is Presence.IMPOSSIBLE:
         message = f"`{path}` can never exist: the schema has no such member"
-        remedy = f"its members are {', '.join(beside)}" if beside else "fix the name, or the schema"
+        remedy = f"its members are {', '.join(found.beside)}" if found.beside else "fix the name, or the schema"
         yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?" if close else remedy)
-    elif close:
+    elif found.presence is Presence.OPEN and close:
         message = f"the schema does not name `{path}`, but has a similar name"
         yield Finding("unknown_name", pointer(read.where), message, f"did you mean `{close[0]}`?", Severity.WARNING)
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from stepladder.lint.alternatives import SpentError, Work
 from stepladder.lint.audit.remark import Role
-from stepladder.lint.members import Presence, names_beside, presence
+from stepladder.lint.members import Presence, member
 from stepladder.lint.transitions import check_ask, check_call, check_wait, next_of
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Severity
@@ -152,8 +151,8 @@ def _list_plan(pieces: Pieces, name: str, state: doc.Ask, each: doc.Each, root: 
     if each.unique and any(rule.id == UNIQUE for rule in state.rules):
         message = f"the rule id `{UNIQUE}` belongs to `each.unique`"
         pieces.find("rule_twice", ("states", name, "rules"), message, "use another id")
-    for index, member in enumerate(each.unique):
-        _check_unique(pieces, (*where, "unique", index), member, root)
+    for index, unique in enumerate(each.unique):
+        _check_unique(pieces, (*where, "unique", index), unique, root)
     return ListPlan(
         over=None if each.over is None else pieces.expression(each.over, (*where, "over")),
         count=None if each.count is None else pieces.expression(each.count, (*where, "count")),
@@ -163,18 +162,14 @@ def _list_plan(pieces: Pieces, name: str, state: doc.Ask, each: doc.Each, root: 
     )
 
 
-def _check_unique(pieces: Pieces, where: Where, member: str, root: Json) -> None:
-    path = pointer_steps(member)
+def _check_unique(pieces: Pieces, where: Where, name: str, root: Json) -> None:
+    path = pointer_steps(name)
     if any(step.isdecimal() for step in path):
         return  # the schema says little about single items of an element's own lists
-    try:
-        if presence(root, path, Work(1_000).spend) is not Presence.IMPOSSIBLE:
-            return
-        beside = names_beside(root, path, Work(10_000).spend)
-    except SpentError:
-        return
-    remedy = f"its members are {', '.join(beside)}" if beside else "fix the pointer, or the schema"
-    pieces.find("unknown_member", where, f"an element never has `{member}`", remedy)
+    found = member(root, path)
+    if found.presence is Presence.IMPOSSIBLE:
+        remedy = f"its members are {', '.join(found.beside)}" if found.beside else "fix the pointer, or the schema"
+        pieces.find("unknown_member", where, f"an element never has `{name}`", remedy)
 
 
 def _check_each_names(pieces: Pieces, state: str, known: tuple[str, ...], *, over: str | None) -> None:

@@ -7,14 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepladder.lint.audit.check import audit
+from stepladder.lint.audit.check import MOST_STEPS, audit
 from stepladder.lint.audit.remark import Role
-from stepladder.lint.audit.values import MOST_STEPS, values
 from stepladder.lint.audit.vocabulary import ANNOTATIONS, CORE, EVERYWHERE, KINDS_OF
 from stepladder.lint.backends.engines import Backend, Engine, engine_of
+from stepladder.lint.values import Values, Work
 from stepladder.schemas.codes import CODES
 from stepladder.schemas.pointer import pointer
-from stepladder.validation.subschemas import Subschemas
 
 KEYWORDS = st.sampled_from([*KINDS_OF, *EVERYWHERE, *CORE, *ANNOTATIONS, "maxlenght", "a", "b"])
 TYPES = st.sampled_from(["string", "integer", "number", "array", "object", "null", "boolean", "text"])
@@ -54,7 +53,7 @@ def test_multiplying_branches_are_followed_to_a_limit() -> None:
         for level in range(60)
     }
     schema: Any = {"$defs": ways | {"d60": {"type": "string"}}, "$ref": "#/$defs/d0"}
-    assert len(list(values(Subschemas(schema)))) <= MOST_STEPS
+    assert len(list(Values(schema, Work(MOST_STEPS).spend).everywhere())) <= MOST_STEPS
     assert ("no_max_length", "/$defs/d60") in {(r.code, pointer(r.path)) for r in audit(schema, Role.DECODED)}
 
 

@@ -10,7 +10,7 @@ from stepladder.lint.audit.remark import Remark
 from stepladder.lint.audit.vocabulary import BOUNDED_FORMATS, CONSTRAINTS
 
 if TYPE_CHECKING:
-    from stepladder.lint.audit.values import Value
+    from stepladder.lint.values import Value
 
 UNTIL = "so the model may write until its token budget ends"
 
@@ -18,7 +18,7 @@ UNTIL = "so the model may write until its token budget ends"
 def check_bounds(value: Value) -> Iterator[Remark]:
     """Every bound that one value lacks."""
     kinds = value.kinds
-    if value.listed:
+    if value.listed is not None:
         return
     if not kinds and not value.has(*CONSTRAINTS):
         message = "a value of any type and size fits here: under `{}` xgrammar was seen to write digits without end"

@@ -9,9 +9,9 @@ from stepladder.lint.audit.design import check_freedom, check_order, check_recur
 from stepladder.lint.audit.keywords import check_keywords
 from stepladder.lint.audit.kinds import KindReader
 from stepladder.lint.audit.remark import Remark, Role
-from stepladder.lint.audit.values import values
 from stepladder.lint.backends.engines import Verdict, enforced_nowhere, remedy_for, wants_a_type
 from stepladder.lint.backends.forms import OVERLAP, forms_of
+from stepladder.lint.values import Values, Work
 from stepladder.schemas.finding import Severity
 from stepladder.validation.subschemas import Subschemas
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.pointer import Path
 
+MOST_STEPS = 100_000
+"""Schemas visited in one audit, some 0.2 s. References into branches into references can multiply without end; the rest
+is not visited."""
 OBJECTIONS = {
     Verdict.REFUSED: (
         "engine_refuses",
@@ -52,7 +55,7 @@ def audit(schema: Json, role: Role, engine: Engine | None = None) -> tuple[Remar
     kinds = KindReader(subschemas)
     remarks = list(check_keywords(subschemas, kinds, role))
     if role is not Role.HANDED_IN:
-        found = list(values(subschemas))
+        found = list(Values(schema, Work(MOST_STEPS).spend).everywhere())
         for value in found:
             remarks += check_bounds(value)
         for check in (check_order, check_size, check_recursion, check_unknown):

@@ -13,7 +13,7 @@ from stepladder.validation.subschemas import LISTS, MAPS, references
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepladder.lint.audit.values import Value
+    from stepladder.lint.values import Value
     from stepladder.schemas.pointer import Path
     from stepladder.validation.subschemas import Subschemas
 
@@ -94,8 +94,8 @@ def _is_open_scalar(schema: Any) -> bool:
 
 def check_freedom(values: Sequence[Value]) -> Iterator[Remark]:
     """Whether the schema constrains anything but the shape."""
-    scalars = [value for value in values if value.listed or value.kinds - {"object", "array"}]
-    free = [v for v in scalars if "string" in v.kinds and not v.listed and not v.has("pattern", "format")]
+    scalars = [value for value in values if value.listed is not None or value.kinds - {"object", "array"}]
+    free = [v for v in scalars if "string" in v.kinds and v.listed is None and not v.has("pattern", "format")]
     if len(scalars) >= FEW_VALUES and len(free) > MOSTLY * len(scalars):
         message = f"{len(free)} of {len(scalars)} values are free text, which only a rule can check"
         remedy = "list known values in an `enum`, give codes a `pattern`, and check the rest by rules"
