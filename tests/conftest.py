@@ -1,4 +1,4 @@
-"""One real PostgreSQL for all tests, and a migrated, empty database for each test that asks for one."""
+"""One real PostgreSQL for all tests, and a migrated, empty database for each test that asks for it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stepladder.embedded import postgres
 from stepladder.models import migrate
 from stepladder.models.database import Database
 from stepladder.models.store import Store
+from support.database import DELETE_ALL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -36,6 +37,15 @@ class Server:
         full = self._prefix + name
         self.execute(f'CREATE DATABASE "{full}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return full
+
+    def empty(self, full: str) -> None:
+        """Ends all connections to a migrated database and deletes its rows."""
+        with psycopg.connect(self.url_of(full), autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            connection.execute(DELETE_ALL)
 
     def drop(self, full: str) -> None:
         self.execute(f'DROP DATABASE IF EXISTS "{full}" WITH (FORCE)')
@@ -80,9 +90,23 @@ def bare_database_url(postgres_server: Server) -> Iterator[str]:
     postgres_server.drop(name)
 
 
+@pytest.fixture(scope="session")
+def shared_database(postgres_server: Server, migrated_template: str) -> Iterator[str]:
+    name = postgres_server.create("shared", template=migrated_template)
+    yield name
+    postgres_server.drop(name)
+
+
 @pytest.fixture
-def database_url(postgres_server: Server, migrated_template: str) -> Iterator[str]:
-    """A database with all tables, all of them empty."""
+def database_url(postgres_server: Server, shared_database: str) -> str:
+    """A database with all tables, all of them empty; the same one for each test of this process."""
+    postgres_server.empty(shared_database)
+    return postgres_server.url_of(shared_database)
+
+
+@pytest.fixture
+def own_database_url(postgres_server: Server, migrated_template: str) -> Iterator[str]:
+    """The same, of this test alone, which may close it to all connections."""
     name = postgres_server.create(str(next(_numbers)), template=migrated_template)
     yield postgres_server.url_of(name)
     postgres_server.drop(name)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from stepladder.testing import Line, RecordedRequest
     from support.command import Came
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "failed_conversation.md").read_text()
 REPLAYS = (ROOT / "docs" / "replay.md").read_text()

@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -65,7 +65,9 @@ async def serve(app: Application, host: str, port: int, *, started: Callable[[st
                 await asyncio.shield(serving)
             except asyncio.CancelledError:
                 server.end()
-                await serving
+                while not serving.done():  # a second cancellation must not leave its sockets open in the loop
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait((serving,))
                 raise
 
 

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from .conftest import BILL, GOOD
+from stepladder.api.app import create_app
+from stepladder.api.serve import serve
+from stepladder.models.reads import Reads
+from stepladder.models.store import Store
+
+from .conftest import BILL, GOOD, KIT, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from stepladder.models.database import Database
 
 SERVER = """
 import asyncio, sys
@@ -67,6 +74,7 @@ async def server(database_url: str) -> AsyncIterator[Server]:
             await process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_the_server_and_its_open_stream_cleanly(server: Server, signum: signal.Signals) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
@@ -84,3 +92,17 @@ async def test_a_signal_ends_the_server_and_its_open_stream_cleanly(server: Serv
     assert {log["level"] for log in logs} == {"info"}
     assert [log["status"] for log in logs if log["event"] == "request"] == [201, 202, 200]
     assert "approve" not in json.dumps(logs)  # of a document, nothing is logged
+
+
+async def test_cancelled_again_while_it_ends_it_leaves_nothing_in_the_event_loop(database: Database) -> None:
+    """Its listener must leave the loop before the number of its file is another server's."""
+    app = create_app(database, Store(database), Reads(database), KIT, lambda _: None)
+    started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.ensure_future(serve(app, "127.0.0.1", 0, started=started.set_result))
+    await started
+    while not serving.done():
+        serving.cancel()
+        await asyncio.sleep(0)
+    assert serving.cancelled()
+    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        assert (await client.get("/healthz")).status_code == 200

@@ -116,5 +116,6 @@ if find_spec("xgrammar") is not None:
         assert differences(Backend.XGRAMMAR, xgrammar_compile, forms) == {}
 
 
+@pytest.mark.long
 def test_llama_cpp_does_what_its_table_says(server: httpx.Client) -> None:
     assert differences(Backend.LLAMACPP, llamacpp_compile(server)) == {}

@@ -84,6 +84,7 @@ def test_stability_runs_the_same_job_with_varying_seeds(shell: Shell, tried: str
     assert sampled == [(seed, {"temperature": 0.7, "seed": seed}) for seed in (1, 2, 3)]
 
 
+@pytest.mark.long
 def test_it_waits_until_every_job_is_at_rest(shell: Shell, tried: str) -> None:
     def ordered() -> list[tuple[Any, ...]]:
         query = "SELECT id FROM jobs WHERE experiment IS NOT NULL AND input::text LIKE '%%patient%%'"

@@ -61,6 +61,7 @@ def test_a_waiting_job_is_no_failure_and_another_run_continues_it(shell: Shell) 
     assert "has ended: failed" in shell.refused("run", "--job", job)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [Signals.SIGINT, Signals.SIGKILL])
 def test_after_ctrl_c_or_a_kill_another_run_continues_the_job(shell: Shell, ending: Signals) -> None:
     shell.write("patient.yaml", BILL.replace("name: bill", "name: patient").replace(" hours at", " patience at"))

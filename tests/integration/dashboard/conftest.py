@@ -14,7 +14,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from stepladder.models.tables import metadata
+from support.database import DELETE_ALL
 from support.site import Site, open_site
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ async def sites(site_database_url: str) -> AsyncIterator[Callable[..., Awaitable
 async def visit(site_database_url: str, sites: Callable[..., Awaitable[Site]]) -> AsyncIterator[Visit]:
     """Gives visitors. The database is empty at first."""
     async with await psycopg.AsyncConnection.connect(site_database_url) as connection:
-        await connection.execute(f"TRUNCATE {', '.join(table.name for table in metadata.sorted_tables)}".encode())
+        await connection.execute(DELETE_ALL)
     async with AsyncExitStack() as stack:
 
         async def visit(**options: Any) -> Visitor:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from .conftest import Visit, Visitor
 
+pytestmark = pytest.mark.long
+
 pytestmark = pytest.mark.skipif(scenes.missing() is not None and "CI" not in os.environ, reason=str(scenes.missing()))
 
 

@@ -17,6 +17,8 @@ from stepladder.schemas.errors import UnreachableError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def path() -> Path:

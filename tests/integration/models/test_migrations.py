@@ -98,6 +98,7 @@ def test_the_store_asks_for_the_newest_revision() -> None:
     assert migrate.head() == REVISION
 
 
+@pytest.mark.long
 def test_several_processes_may_migrate_at_once(bare_database_url: str) -> None:
     code = "import sys; from stepladder.models.migrate import upgrade; upgrade(sys.argv[1])"
     processes = [
@@ -115,11 +116,11 @@ def test_an_upgrade_changes_nothing_where_nothing_is_to_be_done(database_url: st
     assert ask(database_url, CATALOG) == before
 
 
-def test_tables_of_a_newer_stepladder_are_left_alone(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_tables_of_a_newer_stepladder_are_left_alone(own_database_url: str) -> None:
+    with psycopg.connect(own_database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(BadInputError, match="9999") as caught:
-        migrate.upgrade(database_url)
+        migrate.upgrade(own_database_url)
     assert "newest Stepladder" in caught.value.remedy
 
 

@@ -20,12 +20,12 @@ ONE = "SELECT 1 AS n"
 
 
 async def test_who_waits_for_a_database_that_is_away_is_served_when_it_is_back(
-    database_url: str, caplog: pytest.LogCaptureFixture
+    own_database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = conninfo_to_dict(database_url)["dbname"]
+    name = conninfo_to_dict(own_database_url)["dbname"]
     caplog.set_level(logging.WARNING, logger="psycopg.pool")  # which a process of ours quiets
-    async with Database(database_url, size=3) as database:
-        with psycopg.connect(make_conninfo(database_url, dbname="postgres"), autocommit=True) as server:
+    async with Database(own_database_url, size=3) as database:
+        with psycopg.connect(make_conninfo(own_database_url, dbname="postgres"), autocommit=True) as server:
             server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
             server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
 

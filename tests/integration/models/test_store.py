@@ -153,11 +153,11 @@ async def test_a_database_without_tables_says_how_to_make_them(bare_database_url
     assert "stepladder migrate" in caught.value.remedy
 
 
-async def test_tables_of_another_revision_are_not_used(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
+async def test_tables_of_another_revision_are_not_used(own_database_url: str) -> None:
+    with psycopg.connect(own_database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(UnreachableError, match="revision 9999"):
-        await Database(database_url).open()
+        await Database(own_database_url).open()
 
 
 @pytest.mark.parametrize(

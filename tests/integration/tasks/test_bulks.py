@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from stepladder.models.bulks import find_bulk
 from stepladder.models.database import Database
 from stepladder.schemas.actor import LOCAL
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from support.plant import Plant
 
     Open = Callable[..., AbstractContextManager[Plant]]
+
+pytestmark = pytest.mark.long
 
 JOBS = 5
 WHERE = {"workflow": ["chain"], "status": ["failed"]}
