@@ -45,7 +45,7 @@ OTHER_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change. ``was`` and ``now`` are Python; ``near`` is the line that it stands in, without its margin."""
+    """One change. ``was`` and ``now`` are Python; ``near`` is its line, without the indentation."""
 
     file: str
     line: int

@@ -35,7 +35,7 @@ from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Too
 from stepladder.workflows.job import Job
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Rest, RunTool
 from stepladder.workflows.visits import ToolCall, ToolError, Wait
-from support.hands import MACHINES, Hand, Known, as_loaded, first_event, verdict_on
+from support.held import MACHINES, Held, Known, as_loaded, first_event, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -84,8 +84,8 @@ class AnyOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[UUID, Known] = {}
-        self.hands: dict[str, dict[UUID, Hand]] = {worker: {} for worker in WORKERS}
-        self.ghosts: list[Hand] = []
+        self.hands: dict[str, dict[UUID, Held]] = {worker: {} for worker in WORKERS}
+        self.ghosts: list[Held] = []
         self.later = timedelta()
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -148,7 +148,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert replace(claim.job, event_count=0) == replace(as_loaded(known.job), event_count=0)
         self.let_go(claim.job.id)
         known.fence, known.holder = claim.fence, claim.owner
-        hand = Hand(claim, claim.job, Rest(self.now()))
+        hand = Held(claim, claim.job, Rest(self.now()))
         self.hands[claim.owner][claim.job.id] = hand
         self.step(hand, first_event(claim))
 
@@ -159,7 +159,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.ghosts.append(hands.pop(job))
         self.known[job].holder = None
 
-    def step(self, hand: Hand, event: Event) -> None:
+    def step(self, hand: Held, event: Event) -> None:
         """One step of the machine, and its commit, as the runner does it. The store takes it if the fence is right."""
         job, known = hand.job.id, self.known[hand.job.id]
         held = known.fence == hand.claim.fence
@@ -186,7 +186,7 @@ class AnyOrder(RuleBasedStateMachine):
         elif hand.claim.cancel_requested and isinstance(step.next, Ask | RunTool):
             self.step(hand, Cancelled())
 
-    def commit(self, hand: Hand, step: Transition, *, unless_paused: bool = False) -> bool:
+    def commit(self, hand: Held, step: Transition, *, unless_paused: bool = False) -> bool:
         claim, stamp = hand.claim, None
         if step.opened is not None:
             stamp = Stamp(f"{hand.job.id}-{step.opened.turn}-{step.opened.ordinal}")
@@ -234,7 +234,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.pause(which, off=False)
         self.work_on(hand, "right")
 
-    def work_on(self, hand: Hand, word: str, *, also_judge: bool = True) -> None:
+    def work_on(self, hand: Held, word: str, *, also_judge: bool = True) -> None:
         known = self.known[hand.job.id]
         match hand.next:
             case Ask(_, attempt):
@@ -447,7 +447,7 @@ class AnyOrder(RuleBasedStateMachine):
     def pick(self, which: int) -> UUID:
         return list(self.known)[-2:][which]
 
-    def hand_of(self, job: UUID) -> Hand | None:
+    def hand_of(self, job: UUID) -> Held | None:
         return next((hands[job] for hands in self.hands.values() if job in hands), None)
 
     def dump(self, job: UUID) -> list[str]:

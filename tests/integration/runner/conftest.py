@@ -90,7 +90,7 @@ class Works:
         await publish(self.store, compiled(Workflow.model_validate(document), kit.registered()))
 
     async def drive(self, job_id: UUID, answers: Mapping[str, list[Any]] | None = None, **options: Any) -> Job:
-        """Runs a job until it ends or waits for somebody."""
+        """Runs a job until it ends or waits for a signal."""
         await Driver(self.runner(**options), self.store, self.reads, answers or {}).drive(job_id)
         return await self.job(job_id)
 

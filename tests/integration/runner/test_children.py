@@ -1,4 +1,4 @@
-"""Child jobs: run and waited for, a few at a time, started once whoever dies, and ended with their parent."""
+"""Child jobs: run and waited for, a few at a time, started once although workers die, and ended with their parent."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_a_call_over_nothing_is_done_at_once(works: Open) -> None:
         ("checked", {"n": 100}, "bad_input", "/n must be at most 99"),
     ],
 )
-async def test_what_cannot_be_started_is_an_error_and_starts_nobody(
+async def test_what_cannot_be_started_is_an_error_and_starts_no_child(
     works: Open, name: str, value: Any, kind: str, words: str
 ) -> None:
     w = await works()
@@ -220,7 +220,7 @@ async def test_children_whose_parents_worker_died_at_its_end_are_found(
     assert [one["status"] for one in await kin(w, job_id)] == ["cancelled", "cancelled"]
 
 
-async def test_a_child_that_somebody_cancels_is_an_error_of_its_parent(works: Open) -> None:
+async def test_a_cancelled_child_is_an_error_of_its_parent(works: Open) -> None:
     w = await works()
     job_id = await w.submit(calling(await child(w, "cancelled-alone")), {"n": 1})
     await w.runner().run_slice(job_id)
@@ -254,7 +254,7 @@ async def test_a_worker_that_dies_starting_children_starts_none_twice(
     assert len(w.engine.requests) == 3
 
 
-async def test_a_worker_whose_lease_is_over_starts_nobody(works: Open) -> None:
+async def test_a_worker_whose_lease_is_over_starts_no_child(works: Open) -> None:
     w = await works()
     job_id = await w.submit(fan(await child(w, "fenced")), {"ns": [1, 2]})
     claim = await w.store.claim("slow", 0.0, job_id)

@@ -60,7 +60,7 @@ async def test_a_repeatable_tool_runs_again_under_the_same_key(
     lines = {"journaled": 1, "effect": 2, "returned": 2, "recorded": 1}[point]
     assert (done.status, done.result) == ("succeeded", {"sum": 3, "lines": lines})
     call = await w.call(job, "act")
-    assert written(ledger) == [call["key"]] * lines, "whoever keeps a ledger by key has the effect once"
+    assert written(ledger) == [call["key"]] * lines, "a ledger by key has the effect once"
     assert (call["runs"], call["lost"]) == ((1, 0) if point == "recorded" else (2, 1))
     told = await kinds(w, job)
     assert (told.count("tool_started"), told.count("tool_returned")) == (call["runs"], 1)
@@ -93,7 +93,7 @@ async def test_an_irreversible_tool_waits_for_settlement_after_a_crash(
     assert (await kinds(w, job)).count("settled") == 1
 
 
-async def test_what_cannot_be_undone_and_is_recorded_needs_nobody(works: Open, tmp_path: Path) -> None:
+async def test_what_cannot_be_undone_and_is_recorded_needs_no_settlement(works: Open, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     register(ledger, "irreversible")
     w = await works()

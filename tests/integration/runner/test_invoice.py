@@ -33,7 +33,7 @@ async def test_an_invoice_with_a_wrong_total_is_corrected(database_url: str) -> 
     rejected, accepted = ran.turns[0].attempts
     assert (rejected.outcome, rejected.cause, accepted.outcome) == ("semantic", "arithmetic", "valid")
     assert [(error.pointer, error.source) for error in rejected.errors] == [("/total", "arithmetic")]
-    assert rejected.content_bytes == json.dumps(WRONG).encode()  # kept as it came, for whoever looks
+    assert rejected.content_bytes == json.dumps(WRONG).encode()  # kept as it came
     assert (ran.job.status, ran.job.result) == (JobStatus.SUCCEEDED, BOOKED | {"total": 56})
 
     # The retry says where and why, in the last message alone; what was wrong is not shown to the model again.

@@ -96,7 +96,7 @@ async def test_a_job_that_is_paused_while_it_waits_opens_nothing(works: Open) ->
     waiting = asyncio.create_task(other.acquire())  # is served before the job's second turn
     await waiting
     await eventually(lambda: limiter.waiting == 1)
-    await w.store.pause(job, "somebody")
+    await w.store.pause(job, "a person")
     other.release()
     assert (await running).end is SliceEnd.PAUSED
     [first] = await w.attempts(job)

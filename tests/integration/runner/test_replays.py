@@ -158,7 +158,7 @@ async def test_of_forks_that_run_at_once_one_pays_and_all_have_its_receipt(works
     assert paid == [7]
 
 
-async def test_an_effect_that_nobody_knows_of_is_settled_in_the_fork_and_not_run(works: Open) -> None:
+async def test_an_unknown_effect_is_settled_in_the_fork_and_not_run(works: Open) -> None:
     runs = ledger(UNKNOWN)
     w = await works(GOOD, GOOD, GOOD)
     old = await w.drive(await w.submit(PAYING), GO)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RULE = {"id": "lucky", "check": "output.n != 13", "pointer": "/n", "reason": "must be lucky"}
 SECRET = "pangolin"
-"""A word that stands in failed answers alone."""
+"""A word that only failed answers contain."""
 TWICE = {"ask": "First?", "output": NUMBER, "next": "only"}
 
 

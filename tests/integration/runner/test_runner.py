@@ -195,7 +195,7 @@ async def test_a_worker_that_lacks_a_tool_hands_the_job_back(works: Open) -> Non
     assert w.engine.requests == []
 
 
-# Somebody asks for the end
+# Cancellation is requested
 
 
 async def test_cancellation_stops_the_engine_in_mid_answer(works: Open) -> None:

@@ -106,6 +106,6 @@ async def test_a_fork_by_a_changed_document_is_built_by_that_document(works: Ope
     assert b"And now?" in w.engine.requests[-1].raw
 
 
-async def test_nobody_knows_the_request_of_an_attempt_that_never_was(works: Open) -> None:
+async def test_an_attempt_that_does_not_exist_has_no_request(works: Open) -> None:
     w = await works()
     assert await w.reads.request(uuid7()) is None

@@ -126,7 +126,7 @@ async def test_a_schema_is_known_to_be_bad_where_a_good_one_is_answered(works: O
 
 
 def but_for_the_words(verdict: dict[str, Any]) -> dict[str, Any]:
-    """What is lost is told in the words of whoever lost it, which no line of a file knows."""
+    """The words for a lost connection are the client's, so no line of a file has them."""
     return verdict | {"errors": None}
 
 

@@ -107,7 +107,7 @@ async def test_answers_are_given_one_by_one_until_one_fits(works: Open) -> None:
     assert (done.status, done.failure) == ("failed", "rejected")
 
 
-async def test_a_wait_that_nobody_ends_times_out(works: Open) -> None:
+async def test_a_wait_without_a_signal_times_out(works: Open) -> None:
     w = await works()
     hold = waiting(timeout_s=0.2)
     hold["next"] = hold["next"] | {"timeout": "late"}

@@ -1,4 +1,4 @@
-"""A real Valkey for all of these tests, and a plant of servers around it for each."""
+"""A real Valkey for all of these tests, and a deployment around it for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from stepladder.embedded import valkey
 from stepladder.testing import ScriptedEngine
-from support.plant import Plant
+from support.deployment import Deployment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,24 +24,24 @@ def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-Open = Callable[..., AbstractContextManager[Plant]]
+Open = Callable[..., AbstractContextManager[Deployment]]
 
 
 @pytest.fixture
-def plant(database_url: str, broker_url: str, tmp_path: Path) -> Open:
-    """Opens a plant whose engine answers every turn as the keyword arguments of ``ScriptedEngine`` say."""
+def deployment(database_url: str, broker_url: str, tmp_path: Path) -> Open:
+    """Opens a deployment whose engine answers every turn as the keyword arguments of ``ScriptedEngine`` say."""
 
     @contextmanager
-    def open_plant(**script: Any) -> Iterator[Plant]:
+    def open_deployment(**script: Any) -> Iterator[Deployment]:
         with ScriptedEngine(**script) as engine:
-            plant = Plant(database_url, broker_url, engine, tmp_path)
-            plant.broker.flushall()
+            deployment = Deployment(database_url, broker_url, engine, tmp_path)
+            deployment.broker.flushall()
             try:
-                yield plant
+                yield deployment
             finally:
-                plant.connection.close()
-                for process in plant.processes:
+                deployment.connection.close()
+                for process in deployment.processes:
                     process.popen.kill()
                     process.popen.wait()
 
-    return open_plant
+    return open_deployment

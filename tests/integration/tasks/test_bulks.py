@@ -13,16 +13,16 @@ from stepladder.schemas.replay import Mode
 from stepladder.services.bulks import order
 from stepladder.services.replays import Wanted
 from stepladder.testing import Answer, eventually, wait_until
-from support.plant import PATIENT_S, chain
+from support.deployment import PATIENT_S, chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from stepladder.testing import Line, RecordedRequest
-    from support.plant import Plant
+    from support.deployment import Deployment
 
-    Open = Callable[..., AbstractContextManager[Plant]]
+    Open = Callable[..., AbstractContextManager[Deployment]]
 
 pytestmark = pytest.mark.long
 
@@ -30,19 +30,19 @@ JOBS = 5
 WHERE = {"workflow": ["chain"], "status": ["failed"]}
 
 
-async def test_workers_replay_each_job_of_an_order_once(plant: Open) -> None:
+async def test_workers_replay_each_job_of_an_order_once(deployment: Open) -> None:
     seen: list[str] = []
 
     def bad_at_first(request: RecordedRequest) -> Line:
         seen.append(request.headers["x-request-id"])
         return Answer({"n": 5000}) if len(seen) <= JOBS else Answer({"n": 7}, delay_s=0.1)
 
-    with plant(respond=bad_at_first) as p:
+    with deployment(respond=bad_at_first) as d:
         for _ in range(2):
-            p.start_worker(concurrency=8).wait_until_ready()
-        await p.submit(chain(1, retry={"attempts": 1}), JOBS)
-        wait_until(lambda: p.statuses() == {"failed"}, PATIENT_S, what="all have failed")
-        async with Database(p.database_url) as database:
+            d.start_worker(concurrency=8).wait_until_ready()
+        await d.submit(chain(1, retry={"attempts": 1}), JOBS)
+        wait_until(lambda: d.statuses() == {"failed"}, PATIENT_S, what="all have failed")
+        async with Database(d.database_url) as database:
             ordered = [
                 await order(database, WHERE, Wanted(Mode.RESUME), LOCAL, "once", concurrency=2) for _ in range(2)
             ]
@@ -61,6 +61,6 @@ async def test_workers_replay_each_job_of_an_order_once(plant: Open) -> None:
             found = await find_bulk(database, bulk.id)
         assert found is not None
         assert (found.state, found.jobs, found.refused) == ("done", {"succeeded": JOBS}, {})
-        replayed = p.rows("SELECT DISTINCT replay_of FROM jobs WHERE replay_of IS NOT NULL")
+        replayed = d.rows("SELECT DISTINCT replay_of FROM jobs WHERE replay_of IS NOT NULL")
         assert (len(replayed), len(seen)) == (JOBS, 2 * JOBS)
         assert 0 < most <= 2

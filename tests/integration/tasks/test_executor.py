@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Jobs(Claimer, Runner):
-    """So many jobs are due, and each runs as the test says. Stands in for the store's side of both."""
+    """So many jobs are due, and each runs as the test says. Replaces the store's side of both."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], due: int = 1) -> None:
         self.due = due

@@ -12,7 +12,7 @@ from stepladder.models.database import Database
 from stepladder.models.store import Store
 from stepladder.schemas.document import Workflow
 from stepladder.testing import Answer, Fault, wait_until
-from support.plant import NUMBER, PATIENT_S, Plant
+from support.deployment import NUMBER, PATIENT_S, Deployment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stepladder.testing import Line, RecordedRequest
 
-    Open = Callable[..., AbstractContextManager[Plant]]
+    Open = Callable[..., AbstractContextManager[Deployment]]
 
 pytestmark = pytest.mark.long
 
@@ -87,57 +87,57 @@ class Engine:
         return Fault("hang") if n in self.holding else Answer({"n": n}, delay_s=self.delay_s)
 
 
-def result(p: Plant, name: str) -> Any:
-    [row] = p.rows("SELECT status, result FROM jobs WHERE workflow = %s", name)
+def result(d: Deployment, name: str) -> Any:
+    [row] = d.rows("SELECT status, result FROM jobs WHERE workflow = %s", name)
     return row["result"] if row["status"] == "succeeded" else None
 
 
-async def publish_child(p: Plant) -> None:
-    async with Database(p.database_url) as database:
+async def publish_child(d: Deployment) -> None:
+    async with Database(d.database_url) as database:
         await Store(database).publish(CHILD.name, CHILD.version, CHILD.hash(), CHILD.definition())
 
 
-async def test_a_worker_killed_within_a_list_loses_no_element(plant: Open) -> None:
+async def test_a_worker_killed_within_a_list_loses_no_element(deployment: Open) -> None:
     engine = Engine(4)
-    with plant(respond=engine) as p:
-        killed = p.start_worker()
+    with deployment(respond=engine) as d:
+        killed = d.start_worker()
         killed.wait_until_ready()
-        await p.submit(LIST)
-        wait_until(lambda: p.engine.in_flight == 1 and len(p.engine.requests) == 4, PATIENT_S, what="line 4 is asked")
+        await d.submit(LIST)
+        wait_until(lambda: d.engine.in_flight == 1 and len(d.engine.requests) == 4, PATIENT_S, what="line 4 is asked")
         killed.end(signal.SIGKILL)
         engine.holding.clear()
-        p.start_worker()
-        wait_until(lambda: result(p, "list") is not None, PATIENT_S, what="the list is built")
-        assert result(p, "list") == [1, 2, 3, 4, 5, 6]
-        assert sorted(map(number, p.engine.requests)) == [1, 2, 3, 4, 4, 5, 6]
+        d.start_worker()
+        wait_until(lambda: result(d, "list") is not None, PATIENT_S, what="the list is built")
+        assert result(d, "list") == [1, 2, 3, 4, 5, 6]
+        assert sorted(map(number, d.engine.requests)) == [1, 2, 3, 4, 4, 5, 6]
 
 
-async def test_a_worker_killed_within_a_fan_out_starts_no_child_twice(plant: Open) -> None:
+async def test_a_worker_killed_within_a_fan_out_starts_no_child_twice(deployment: Open) -> None:
     engine = Engine(3, 4)
-    with plant(respond=engine) as p:
-        killed = p.start_worker()
+    with deployment(respond=engine) as d:
+        killed = d.start_worker()
         killed.wait_until_ready()
-        await publish_child(p)
-        await p.submit(calling(9, concurrency=3))
-        wait_until(lambda: p.engine.in_flight == 2, PATIENT_S, what="two children hang")
+        await publish_child(d)
+        await d.submit(calling(9, concurrency=3))
+        wait_until(lambda: d.engine.in_flight == 2, PATIENT_S, what="two children hang")
         killed.end(signal.SIGKILL)
         engine.holding.clear()
-        p.start_worker()
-        wait_until(lambda: result(p, "family") is not None, PATIENT_S, what="the parent goes on")
-        assert result(p, "family") == list(range(1, 10))
-        [row] = p.rows(
+        d.start_worker()
+        wait_until(lambda: result(d, "family") is not None, PATIENT_S, what="the parent goes on")
+        assert result(d, "family") == list(range(1, 10))
+        [row] = d.rows(
             "SELECT count(*) AS n, count(DISTINCT parent_index) AS indices FROM jobs WHERE workflow = 'work'"
         )
         assert row == {"n": 9, "indices": 9}
 
 
-async def test_a_hundred_children_over_two_workers_keep_to_their_bound(plant: Open) -> None:
-    with plant(respond=Engine(delay_s=0.05)) as p:
-        for worker in (p.start_worker(), p.start_worker()):
+async def test_a_hundred_children_over_two_workers_keep_to_their_bound(deployment: Open) -> None:
+    with deployment(respond=Engine(delay_s=0.05)) as d:
+        for worker in (d.start_worker(), d.start_worker()):
             worker.wait_until_ready()
-        await publish_child(p)
-        await p.submit(calling(100, concurrency=8))
-        wait_until(lambda: result(p, "family") is not None, PATIENT_S, what="the parent ends")
-        assert result(p, "family") == list(range(1, 101))
-        assert 4 <= p.engine.peak_in_flight <= 8
-        assert len(p.engine.requests) == 100
+        await publish_child(d)
+        await d.submit(calling(100, concurrency=8))
+        wait_until(lambda: result(d, "family") is not None, PATIENT_S, what="the parent ends")
+        assert result(d, "family") == list(range(1, 101))
+        assert 4 <= d.engine.peak_in_flight <= 8
+        assert len(d.engine.requests) == 100

@@ -1,4 +1,4 @@
-"""A plant of servers for tests of workers: a database, a broker, an engine, and worker processes at them."""
+"""A deployment for tests of workers: a database, a broker, an engine, and worker processes at them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Process:
 
 
 @dataclass
-class Plant:
+class Deployment:
     """A database, a broker and an engine, and any number of workers at them."""
 
     database_url: str

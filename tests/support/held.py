@@ -1,4 +1,4 @@
-"""Jobs in the hands of workers that a test plays: what a worker has of one, and what must hold of it."""
+"""Jobs as workers that a test plays hold them: what a worker has of one, and what must be true of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MACHINES = [machine_of(document(states)) for states in (PAYING, WAITING)]
 
 
 @dataclass
-class Hand:
+class Held:
     """A job as a worker has it: what it is about to do, and whether the answer to that is stored already."""
 
     claim: Claim
@@ -108,7 +108,7 @@ def first_event(claim: Claim) -> Event:
 
 
 def verdict_on(came: Arrival) -> Verdict:
-    """What is stored tells it: whoever takes the job over comes to the same."""
+    """Follows from what is stored, so each worker that takes the job over comes to the same."""
     match came.body:
         case b"right":
             return accepted({"n": 1})
