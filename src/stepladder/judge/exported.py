@@ -47,7 +47,7 @@ def exported(machine: Machine, job: Job, answers: Iterable[Answer]) -> Iterator[
                 "id": f"{job.id}/{answer.turn}/{answer.attempt.ordinal}",
                 "workflow": f"{machine.name} {machine.version}",
                 "state": turn.state,
-                "schema": state.schema.schema,
+                "schema": state.schema.declared,
                 "rules": rules,
                 "max_completion_tokens": answer.attempt.max_completion_tokens,
                 "schema_known_bad": verdict.schema_known_bad,

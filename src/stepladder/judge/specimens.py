@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
 from stepladder.schemas.answer import Lost, Received
 from stepladder.schemas.finding import Finding
-from stepladder.schemas.outcomes import Cause
+from stepladder.schemas.outcomes import Cause, Rungs
 from stepladder.schemas.specimen import Specimen
 from stepladder.validation.ladder import Criteria, judge
 from stepladder.validation.parse import Refused, strict_decoder
-from stepladder.validation.schema import compile_schema
+from stepladder.validation.schema import BadSchema, compile_schema
 from stepladder.validation.semantic import Rule
 from stepladder.workflows.load import mistakes
 from stepladder.workflows.names import EACH, ROOTS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.specimen import Response
     from stepladder.schemas.tool import Kit
-    from stepladder.validation.schema import BadSchema, Schema
+    from stepladder.validation.schema import Schema
 
 KEPT = 64
 """Compiled schemas, and as many compiled lists of rules, that a reader caches."""
@@ -38,6 +38,8 @@ MAX_DIGITS = 4300
 LARGEST_KEPT = 256 * 1024
 """Characters of the largest schema or list of rules that is cached, so that memory is bounded."""
 
+ANY = cast("Schema", compile_schema(True))
+"""Takes the place of a schema that cannot be used, where an engine's refusal never reaches it."""
 EXAMPLE = '{"id": "one", "schema": {"type": "object"}, "response": {"status": 200, "body": "..."}}'
 AS_TEXT = "give the body as a string of its exact bytes"
 
@@ -59,8 +61,8 @@ class Case:
 class Specimens:
     """Reads lines. Schemas and rules that are on many lines are compiled once.
 
-    A line that cannot be used comes back as findings, each with a pointer into the line. A bad schema or expression
-    does not make a line unusable: the answer that reaches it fails there.
+    A line that cannot be used comes back as findings, each with a pointer into the line: so does one with a bad schema,
+    unless its engine gave no answer to judge. With a bad expression an answer that reaches it fails there.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -77,11 +79,17 @@ class Specimens:
             rules = self._rules_of(specimen.rules)
             if isinstance(rules, Finding):
                 return (rules,)
+            arrival = _arrival(specimen.response)
+            schema = self._schema_of(specimen.schema_)
+            if isinstance(schema, BadSchema):
+                if judge(arrival, Criteria(ANY, (), specimen.max_completion_tokens), {}).rungs != Rungs():
+                    return tuple(fault.finding(("schema",)) for fault in schema.violations)
+                schema = ANY
             return Case(
                 id=specimen.id,
-                arrival=_arrival(specimen.response),
+                arrival=arrival,
                 criteria=Criteria(
-                    schema=self._schema_of(specimen.schema_),
+                    schema=schema,
                     rules=rules,
                     max_completion_tokens=specimen.max_completion_tokens,
                     schema_known_bad=specimen.schema_known_bad,

@@ -13,6 +13,7 @@ from stepladder.lint.states import compile_state, tools_of
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.tool import Effect
+from stepladder.validation.schema import BadSchema
 from stepladder.workflows.machine import LoopLimits, Machine
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def compile_workflow(document: doc.Workflow, kit: Kit, audit: Audit | None = UNP
         without_errors = not _has_error(pieces.findings)
         pieces.findings.extend(unknown_members(pieces.reads, document.input, usable))
         pieces.findings.extend(too_early(pieces.reads, states) if without_errors else ())
-    if input_schema is None or len(usable) < len(compiled) or _has_error(pieces.findings):
+    if isinstance(input_schema, BadSchema) or len(usable) < len(compiled) or _has_error(pieces.findings):
         return Compiled(None, tuple(pieces.findings))
     limits = document.limits
     machine = Machine(

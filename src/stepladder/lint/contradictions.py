@@ -4,17 +4,15 @@ was seen to hang for good on ``{"minItems": 5, "maxItems": 2}``, with all its ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stepladder.schemas.answer import Violation
-from stepladder.schemas.pointer import pointer
 from stepladder.validation.subschemas import Subschemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepladder.schemas.jsontypes import Json
+    from stepladder.schemas.pointer import Path
 
 PAIRS = (
     ("minimum", "maximum"),
@@ -26,14 +24,12 @@ PAIRS = (
 EXCLUSIVE = (("minimum", "exclusiveMaximum"), ("exclusiveMinimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum"))
 
 
-def contradictions(schema: Json) -> Iterator[Violation]:
-    """Each pair of bounds that excludes every value, at the pointer of the lower one. ``schema`` must be valid."""
-    for path, part in Subschemas(schema).by_path.items():
-        if not isinstance(part, Mapping):
-            continue
+def contradictions(schema: Json) -> Iterator[tuple[Path, str]]:
+    """Each pair of bounds that excludes every value: the path of the lower one, and what is wrong."""
+    for path, part in Subschemas(schema).objects.items():
         for low, high in PAIRS + EXCLUSIVE:
             least, most = part.get(low), part.get(high)
             if not isinstance(least, int | float) or not isinstance(most, int | float):
                 continue
             if least > most or ((low, high) in EXCLUSIVE and least == most):
-                yield Violation(pointer((*path, low)), f"leaves no value: {low} is {least}, and {high} is {most}", low)
+                yield (*path, low), f"leaves no value: {low} is {least}, and {high} is {most}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from stepladder.lint.audit.remark import Role
 from stepladder.lint.contradictions import contradictions
 from stepladder.lint.names import Read, unknown_names
-from stepladder.lint.schemas import fault_in
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.expressions import BadExpression, Expression, compile_expression
@@ -39,18 +38,16 @@ class Pieces:
         self.findings: list[Finding] = []
         self.reads: list[Read] = []
 
-    def schema(self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN) -> Schema | None:
-        """The schema at ``where`` in the document."""
+    def schema(self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN) -> Schema | BadSchema:
+        """The schema at ``where`` in the document. One that its draft allows is audited, even if it cannot be used."""
         compiled = compile_schema(schema)
         if isinstance(compiled, BadSchema):
-            self.findings.extend(fault_in(schema, fault, where) for fault in compiled.violations)
-            return None
-        for found in contradictions(schema):
-            self.findings.append(
-                Finding("no_value", pointer(where) + found.pointer, f"this JSON Schema {found.reason}")
-            )
-        if self.audit is not None:
-            self.findings.extend(self.audit.schema(schema, where, role))
+            self.findings.extend(fault.finding(where) for fault in compiled.violations)
+        if (upgraded := compiled.upgraded) is not None:
+            for path, why in contradictions(upgraded.schema):
+                self.find("no_value", (*where, *upgraded.origin(path)), f"this JSON Schema {why}")
+            if self.audit is not None:
+                self.findings.extend(self.audit.schema(upgraded, where, role))
         return compiled
 
     def joined_schema(self, schema: Mapping[str, Any], where: Where) -> Schema | None:
@@ -65,8 +62,9 @@ class Pieces:
 
     def arguments(self, tool: Tool, where: Where, role: Role) -> None:
         """Audit the arguments of a tool that a turn may choose: the model writes them."""
-        if self.audit is not None and not isinstance(compile_schema(tool.parameters), BadSchema):
-            self.findings.extend(self.audit.tool(tool, where, role))
+        upgraded = compile_schema(tool.parameters).upgraded
+        if self.audit is not None and upgraded is not None:
+            self.findings.extend(self.audit.tool(tool, upgraded, where, role))
 
     def template(self, source: str, where: Where, roots: Iterable[str] = ROOTS) -> Template | None:
         compiled = compile_template(source)

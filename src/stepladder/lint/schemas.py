@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from stepladder.lint.audit.check import audit
+from stepladder.lint.audit.remark import Remark
 from stepladder.schemas.finding import Finding, Severity
-from stepladder.schemas.pointer import pointer, resolve, value_at
-from stepladder.validation.subschemas import REFERENCES
+from stepladder.schemas.pointer import pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from stepladder.lint.audit.remark import Remark, Role
+    from stepladder.lint.audit.remark import Role
     from stepladder.lint.backends.engines import Engine
-    from stepladder.schemas.answer import Violation
-    from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Tool
+    from stepladder.validation.upgrade import Upgraded
 
 SIGNATURE = "change the tool's signature, as in `Annotated[str, Field(max_length=40)]`: "
 
@@ -29,38 +28,22 @@ class Audit:
     engine: Engine | None = None
     hints: bool = False
 
-    def schema(self, schema: Json, where: Sequence[str | int], role: Role) -> Iterator[Finding]:
-        """The findings on a schema at ``where`` that compiles."""
+    def schema(self, schema: Upgraded, where: Sequence[str | int], role: Role) -> Iterator[Finding]:
+        """The findings on a schema at ``where`` that its draft allows."""
         for remark in self._remarks(schema, role):
             place = pointer((*where, *remark.path))
             yield Finding(remark.code, place, remark.message, remark.remedy, remark.severity)
 
-    def tool(self, tool: Tool, where: Sequence[str | int], role: Role) -> Iterator[Finding]:
-        """The findings on the arguments of a tool named at ``where``. Their schema is in the user's code."""
-        for remark in self._remarks(tool.parameters, role):
+    def tool(self, tool: Tool, schema: Upgraded, where: Sequence[str | int], role: Role) -> Iterator[Finding]:
+        """The findings on the arguments of a tool named at ``where``. Their ``schema`` is in the user's code."""
+        for remark in self._remarks(schema, role):
             message = f"the arguments of `{tool.name}`, {pointer(remark.path) or '/'}: {remark.message}"
             yield Finding(remark.code, pointer(where), message, SIGNATURE + remark.remedy, remark.severity)
 
-    def _remarks(self, schema: Json, role: Role) -> Iterator[Remark]:
-        for remark in audit(schema, role, self.engine):
+    def _remarks(self, schema: Upgraded, role: Role) -> Iterator[Remark]:
+        for path, why, known in schema.ignored:
+            remedy = "remove it" if known else "remove it, or name a newer draft in `$schema`"
+            yield Remark("idle_keyword" if known else "unknown_keyword", path, f"{why}: it has no effect", remedy)
+        for remark in audit(schema.schema, role, self.engine):
             if self.hints or remark.severity is not Severity.HINT:
-                yield remark
-
-
-def fault_in(schema: Mapping[str, Any], fault: Violation, where: Sequence[str | int]) -> Finding:
-    """Why a schema does not compile."""
-    place = pointer(where) + fault.pointer
-    message = f"this JSON Schema {fault.reason}"
-    if fault.source not in REFERENCES:
-        return Finding("bad_schema", place, message)
-    reference = value_at(schema, resolve(fault.pointer, schema) or ())
-    if not isinstance(reference, str):  # it is the schema around a circle of references
-        return Finding(
-            "endless_reference",
-            place,
-            message,
-            "add a branch that does not refer back, or a list that may be empty",
-        )
-    if reference.startswith("#"):
-        return Finding("dangling_reference", place, message, "refer to a schema under `$defs`")
-    return Finding("remote_reference", place, message, "copy the schema into `$defs`, and refer to `#/$defs/NAME`")
+                yield replace(remark, path=schema.origin(remark.path))

@@ -13,7 +13,7 @@ from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Severity
 from stepladder.schemas.pointer import pointer_steps
 from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect
-from stepladder.validation.schema import BadSchema, compile_schema
+from stepladder.validation.schema import BadSchema, Schema, compile_schema
 from stepladder.workflows.actions import Actions, actions_of, with_tools
 from stepladder.workflows.describe import describe
 from stepladder.workflows.lists import UNIQUE
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from stepladder.lint.pieces import Pieces, Where
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Tool
-    from stepladder.validation.schema import Schema
 
 DEFAULT_MAX_COMPLETION_TOKENS = 512
 IN_LIST = ("index", "count", "item", "elements")
@@ -72,12 +71,12 @@ def _ask(pieces: Pieces, name: str, state: doc.Ask) -> AskState | None:
     schema = _output(pieces, state, where, Role.DECODED if strict else Role.PROMPTED)
     if state.each is not None:
         _check_each_names(pieces, name, IN_LIST, over=state.each.over)
-    if schema is None:
+    if schema is None or schema.upgraded is None:
         return None
-    root = schema.schema if isinstance(schema.schema, Mapping) else {}
+    root = schema.upgraded.schema if isinstance(schema.upgraded.schema, Mapping) else {}
     pieces.findings.extend(check_ask(name, state, actions_of(root)))
     each = None if state.each is None else _list_plan(pieces, name, state, state.each, root)
-    if question is None:
+    if question is None or isinstance(schema, BadSchema):
         return None
     chosen: dict[str, Any] = {"stream": True, "max_completion_tokens": DEFAULT_MAX_COMPLETION_TOKENS, "model": None}
     sampling: dict[str, Any] = {}
@@ -109,23 +108,24 @@ def _ask(pieces: Pieces, name: str, state: doc.Ask) -> AskState | None:
     )
 
 
-def _output(pieces: Pieces, state: doc.Ask, where: Where, role: Role) -> Schema | None:
-    """The schema of a turn's answers: its own output, and one branch for each of its tools."""
+def _output(pieces: Pieces, state: doc.Ask, where: Where, role: Role) -> Schema | BadSchema | None:
+    """The schema of a turn's answers: its own output, and one branch for each of its tools. None if there is none."""
     if state.output is None and not state.tools:
         message = "the turn has neither `output` nor `tools`"
         pieces.find("no_output", where, message, "add `output: {a JSON Schema}`")
         return None
     own = None if state.output is None else pieces.schema(state.output, (*where, "output"), role)
-    if state.output is not None and own is None:
-        return None
     tools = [pieces.tool(tool, (*where, "tools", index)) for index, tool in enumerate(state.tools)]
     known = [tool for tool in tools if tool is not None]
     for index, tool in enumerate(tools):
         if tool is not None:
             pieces.arguments(tool, (*where, "tools", index), role)
-    if not tools or len(known) < len(tools):
-        return own if not tools else None
-    actions = actions_of(state.output or {})
+    if not tools:
+        return own
+    if isinstance(own, BadSchema) or len(known) < len(tools):
+        return None
+    output = own.schema if own is not None and isinstance(own.schema, Mapping) else None
+    actions = actions_of(output or {})
     if actions.open:
         message = "`action` may be any string, including a tool's name with arguments that its schema never checked"
         pieces.find("open_action", (*where, "output"), message, "list the words of `action` in an enum")
@@ -135,7 +135,7 @@ def _output(pieces: Pieces, state: doc.Ask, where: Where, role: Role) -> Schema 
             message = f"the action `{word}` means both this tool and another action"
             pieces.find("action_twice", (*where, "tools", index), message, "rename one of them")
         taken.add(word)
-    return pieces.joined_schema(with_tools(state.output, known), (*where, "tools"))
+    return pieces.joined_schema(with_tools(output, known), (*where, "tools"))
 
 
 def _list_plan(pieces: Pieces, name: str, state: doc.Ask, each: doc.Each, root: Json) -> ListPlan:
@@ -242,12 +242,12 @@ def _call(pieces: Pieces, name: str, state: doc.Call, tools: Mapping[str, Tool])
 def _wait(pieces: Pieces, name: str, state: doc.Wait, irreversible: set[str]) -> WaitState:
     where, wait = ("states", name, "wait"), state.wait
     schema = None if wait.schema_ is None else pieces.schema(wait.schema_, (*where, "schema"))
-    actions = Actions(open=True) if wait.schema_ is None else actions_of(wait.schema_)
+    actions = Actions(open=True) if schema is None or schema.upgraded is None else actions_of(schema.upgraded.schema)
     pieces.findings.extend(check_wait(name, state, actions))
     return WaitState(
         name=name,
         signal=wait.signal,
-        schema=schema,
+        schema=schema if isinstance(schema, Schema) else None,
         show=pieces.shape(wait.show, (*where, "show")),
         timeout_s=wait.timeout_s,
         edges=state.next,

@@ -15,7 +15,6 @@ from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.validation import termination
 from stepladder.validation.parse import NotJson, Parsed, parse
 from stepladder.validation.rejection import Rejection
-from stepladder.validation.schema import BadSchema
 from stepladder.validation.semantic import Rule, broken
 
 if TYPE_CHECKING:
@@ -48,12 +47,10 @@ _TRIES = 16
 class Criteria:
     """What one answer is judged by.
 
-    ``schema`` may be a ``BadSchema``, since answers are also judged offline against schemas that no workflow could
-    use: an answer that reaches the schema rung then fails there. ``schema_known_bad`` says that the engine refused
-    this schema while it answered a known-good one.
+    ``schema_known_bad`` says that the engine refused this schema while it answered a known-good one.
     """
 
-    schema: Schema | BadSchema
+    schema: Schema
     rules: tuple[Rule, ...] = ()
     max_completion_tokens: int = 512
     schema_known_bad: bool = False
@@ -82,7 +79,7 @@ def judge(arrival: Arrival, criteria: Criteria, names: Mapping[str, Json]) -> Ve
     if isinstance(parsed, NotJson):
         return rejected(Rejection.of(Outcome.PARSE_FAILURE, parsed.cause, parsed.reason))
     output = parsed.value
-    if errors := _schema_errors(criteria.schema, output):
+    if errors := criteria.schema.violations(output):
         return rejected(Rejection(Outcome.SCHEMA_VIOLATION, errors[0].source, errors))
     observed, errors = _broken_rules(criteria.rules, output, names)
     if errors:
@@ -127,12 +124,3 @@ def _object_at(text: str, start: int) -> bool:
     except (ValueError, RecursionError):
         return False
     return bool(found)
-
-
-def _schema_errors(schema: Schema | BadSchema, output: Json) -> tuple[Violation, ...]:
-    if not isinstance(schema, BadSchema):
-        return schema.violations(output)
-    why = "could not be checked: the schema is wrong at {}, which {}"
-    return tuple(
-        Violation("", why.format(one.pointer or "its root", one.reason), one.source) for one in schema.violations
-    )

@@ -1,4 +1,4 @@
-"""The third rung: does the parsed answer fit the turn's one JSON Schema (draft 2020-12)?
+"""The third rung: does the parsed answer fit the turn's one JSON Schema, in the draft that its ``$schema`` names?
 
 ``jsonschema-rs`` validates. By default it fetches ``http`` and ``file`` references and follows a foreign ``$schema``,
 so the draft is named, formats are on, nothing is ever fetched, and a schema that could make it fetch something, or run
@@ -12,13 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import jsonschema
 import jsonschema_rs
 
 from stepladder.schemas.answer import Violation
 from stepladder.schemas.canonical import content_hash
+from stepladder.schemas.finding import Finding
 from stepladder.schemas.jsontypes import plain
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.costs import (
@@ -31,8 +31,10 @@ from stepladder.validation.costs import (
     is_heavy,
 )
 from stepladder.validation.cycles import endless
-from stepladder.validation.schema_errors import SchemaError, cut, reason, schema_errors, shown
-from stepladder.validation.subschemas import Subschemas, patterns, references
+from stepladder.validation.drafts import DRAFTS, LATEST
+from stepladder.validation.schema_errors import SchemaError, cut, schema_errors, shown
+from stepladder.validation.subschemas import Subschemas, patterns
+from stepladder.validation.upgrade import Parts, Upgraded, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.pointer import Path
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MAX_SCHEMA_DEPTH = 64
 """Objects and arrays of the schema document inside each other; the libraries underneath recurse."""
 MAX_SCHEMA_NODES = 20_000
@@ -50,19 +51,38 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class BadSchema:
-    """What is wrong with a schema: every error at once, each with a pointer into the schema."""
+class SchemaFault(Violation):
+    """What is wrong with a schema, at a pointer into it; ``code`` and ``remedy`` are those of a finding."""
 
-    violations: tuple[Violation, ...]
+    code: str = "bad_schema"
+    remedy: str = ""
+
+    def finding(self, where: Iterable[str | int]) -> Finding:
+        """``where`` is the place of the schema in a document."""
+        return Finding(self.code, pointer(where) + self.pointer, f"this JSON Schema {self.reason}", self.remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class BadSchema:
+    """What is wrong with a schema: every error at once. ``upgraded`` is None if it breaks its draft's metaschema."""
+
+    violations: tuple[SchemaFault, ...]
+    upgraded: Upgraded | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """A compiled schema. ``schema`` is the one object that prompt, decoder and validator share, ``hash`` its name."""
+    """A compiled schema. ``schema`` is the one object that prompt and decoder share, ``hash`` its name.
+
+    ``declared`` is the schema as it was written, which the validator keeps to. It is the same object, unless an older
+    draft or an ``$id`` inside made ``upgrade`` write another, with ``upgraded``.
+    """
 
     schema: Json
     hash: str
-    _validator: jsonschema_rs.Draft202012Validator
+    declared: Json
+    upgraded: Upgraded
+    _validator: jsonschema_rs.Draft202012Validator  # or the class of another draft
     _backtracks: bool
     _alternatives: str | None
 
@@ -106,21 +126,53 @@ class Schema:
 def compile_schema(schema: Json) -> Schema | BadSchema:
     """Check a schema and compile it. Never raises and never reaches out: what is wrong comes back as a value."""
     if found := _size(schema) or [error.violation for error in not_json(schema)]:
-        return BadSchema(_sorted(found))
-    subschemas = Subschemas(schema)
-    for check in (_metaschema, _local, _finite, _patterns):
-        if found := check(subschemas):
-            return BadSchema(_sorted(found))
+        return _bad(found)
+    parts = Parts(schema)
+    if found := _drafts(parts) or _metaschema(parts):
+        return _bad(found, _other_draft(schema))
+    upgraded = upgrade(parts)
+    subschemas = Subschemas(upgraded.schema)
+    if faults := [*_references(parts), *_finite(subschemas, upgraded), *_patterns(subschemas, upgraded)]:
+        return BadSchema(_sorted(faults), upgraded)
+    own = parts.draft is not None  # else the library would take all of it for one draft
     try:
-        validator = jsonschema_rs.Draft202012Validator(
-            plain(schema), validate_formats=True, retriever=_refuse, pattern_options=OPTIONS
+        validator = (parts.draft or LATEST).validator(
+            plain(schema if own else upgraded.schema),
+            validate_formats=True,
+            retriever=_refuse,
+            pattern_options=OPTIONS,
         )
     except ValueError as error:  # ValidationError is one: an error that the checks above do not cover
-        return BadSchema((Violation("", f"cannot be compiled: {cut(str(error).splitlines()[0])}", "schema"),))
-    return Schema(schema, content_hash(schema), validator, backtracks(subschemas), alternatives(subschemas))
+        why = f"cannot be compiled: {cut(str(error).splitlines()[0])}"
+        return BadSchema((SchemaFault("", why, "schema"),), upgraded)
+    return Schema(
+        schema=upgraded.schema,
+        hash=content_hash(upgraded.schema),
+        declared=schema,
+        upgraded=upgraded,
+        _validator=validator,
+        _backtracks=backtracks(subschemas),
+        _alternatives=alternatives(subschemas),
+    )
 
 
-def _sorted(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+def _bad(found: Iterable[Violation], remedy: str = "") -> BadSchema:
+    return BadSchema(_sorted(SchemaFault(one.pointer, one.reason, one.source, remedy=remedy) for one in found))
+
+
+def _other_draft(schema: Json) -> str:
+    """For a schema that names no draft, and is sound in an older one."""
+    if not isinstance(schema, Mapping) or "$schema" in schema:
+        return ""
+    whole = plain(schema)
+    older = next((draft for draft in DRAFTS[-2::-1] if not draft.faults(whole)), None)
+    return f"without `$schema` it is {LATEST.name}; for {older.name} add `$schema: {older.uri}`" if older else ""
+
+
+V = TypeVar("V", bound=Violation)
+
+
+def _sorted(violations: Iterable[V]) -> tuple[V, ...]:
     return tuple(sorted(set(violations), key=lambda found: (found.pointer, found.source, found.reason)))
 
 
@@ -172,63 +224,45 @@ def _is_text(text: str) -> bool:
     return text.isascii() or _SURROGATE.search(text) is None
 
 
-def _metaschema(subschemas: Subschemas) -> list[Violation]:
-    """Checks the schema against the draft's metaschema; a foreign ``$schema`` is refused first."""
-    if foreign := [
-        Violation(pointer((*path, "$schema")), f"must be {DRAFT}", "$schema")
-        for path, part in subschemas.by_path.items()
-        if isinstance(part, Mapping) and str(part.get("$schema", DRAFT)).rstrip("#") != DRAFT
-    ]:
-        return foreign
-    root = plain(subschemas.root)
-    if jsonschema_rs.meta.is_valid(root):  # a hundred times faster; the other library has errors that we can describe
-        return []
+def _drafts(parts: Parts) -> list[Violation]:
+    known = ", ".join(draft.uri for draft in DRAFTS)
+    return [Violation(pointer(path), f"must be one of {known}", "$schema") for path in parts.unknown]
+
+
+def _metaschema(parts: Parts) -> list[Violation]:
     return [
-        Violation(pointer(error.absolute_path), _metaschema_reason(error), str(error.validator))
-        for error in _metaschema_validator().iter_errors(root)
+        Violation(pointer(path) + fault.pointer, fault.reason, fault.source)
+        for path, draft, piece in parts.pieces
+        for fault in draft.faults(piece)
     ]
 
 
-@cache
-def _metaschema_validator() -> jsonschema.Draft202012Validator:
-    # No format checker: it checks `regex` in Python's dialect, and patterns are ECMA's. See `_patterns`.
-    return jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
+def _references(parts: Parts) -> Iterator[SchemaFault]:
+    """References lead to a place in this document."""
+    for path, reference, remote in parts.unresolved:
+        place, keyword = pointer(path), str(path[-1])
+        if remote:
+            why = f"must lead to a place in this schema (#/$defs/...), not to {shown(reference)}"
+            remedy = "copy the schema into `$defs`, and refer to `#/$defs/NAME`"
+            yield SchemaFault(place, why, keyword, "remote_reference", remedy)
+        else:
+            why = f"leads nowhere: this schema has no {shown(reference)}"
+            yield SchemaFault(place, why, keyword, "dangling_reference", "refer to a schema under `$defs`")
 
 
-def _metaschema_reason(error: jsonschema.ValidationError) -> str:
-    if error.context:
-        return "; or ".join(_metaschema_reason(inner) for inner in error.context)
-    return reason(str(error.validator), error.validator_value, error.instance)
+def _finite(subschemas: Subschemas, upgraded: Upgraded) -> Iterator[SchemaFault]:
+    remedy = "add a branch that does not refer back, or a list that may be empty"
+    for path, why in endless(subschemas).items():
+        yield SchemaFault(pointer(upgraded.origin(path)), why, "$ref", "endless_reference", remedy)
 
 
-def _local(subschemas: Subschemas) -> list[Violation]:
-    """References lead to a place in this document, and no ``$id`` inside it changes their base."""
-    found: list[Violation] = []
-    for path, part in subschemas.by_path.items():
-        if path and isinstance(part, Mapping) and "$id" in part:
-            found.append(Violation(pointer((*path, "$id")), "is allowed at the root of a schema only", "$id"))
-        for keyword, target in references(part).items():
-            at = pointer((*path, keyword))
-            if not target.startswith("#"):
-                why = f"must lead to a place in this schema (#/$defs/...), not to {shown(target)}"
-                found.append(Violation(at, why, keyword))
-            elif subschemas.target(target) is None:
-                found.append(Violation(at, f"leads nowhere: this schema has no {shown(target)}", keyword))
-    return found
-
-
-def _finite(subschemas: Subschemas) -> list[Violation]:
-    return [Violation(pointer(path), why, "$ref") for path, why in endless(subschemas).items()]
-
-
-def _patterns(subschemas: Subschemas) -> list[Violation]:
+def _patterns(subschemas: Subschemas, upgraded: Upgraded) -> Iterator[SchemaFault]:
     """Patterns are regular expressions in ECMA's dialect, as the validator understands it."""
     is_regex = _regex_validator().is_valid
-    return [
-        Violation(pointer((*path, keyword)), f"is not a regular expression: {shown(text)}", keyword)
-        for path, keyword, text in patterns(subschemas)
-        if not is_regex(text)
-    ]
+    for path, keyword, text in patterns(subschemas):
+        if not is_regex(text):
+            why = f"is not a regular expression: {shown(text)}"
+            yield SchemaFault(pointer(upgraded.origin((*path, keyword))), why, keyword)
 
 
 @cache

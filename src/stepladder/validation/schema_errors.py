@@ -27,6 +27,7 @@ MAX_LISTED = 20
 """Options of an ``enum`` in a reason."""
 MAX_REASON = 400
 
+_NAMED_BY_PATH = ("dependencies", "dependentRequired", "minContains", "maxContains")
 _NAMES = {
     "string": "a string",
     "integer": "an integer",
@@ -113,11 +114,11 @@ def _keyword(error: ValidationError) -> str:
     """The keyword in the schema. The library reports some under another, ``maxContains`` as ``contains``."""
     path = error.evaluation_path
     last = path[-1] if path else ""
-    if last in ("dependentRequired", "minContains", "maxContains"):
-        return str(last)
     match error.kind:
+        case Kind.Required() | Kind.Contains() if last in _NAMED_BY_PATH:
+            return str(last)
         case Kind.FalseSchema() if path:
-            held = isinstance(last, int) or (len(path) > 1 and path[-2] in MAPS)
+            held = isinstance(last, int) or (len(path) > 1 and path[-2] in (*MAPS, "dependencies"))
             return str(path[-2] if held else last)
         case Kind.BacktrackLimitExceeded() | Kind.RegexEngineFailure():
             return "pattern"
@@ -263,8 +264,12 @@ _REASONS: dict[str, Callable[[Any, Any], str]] = {
     "uniqueItems": lambda *_: "must not have the same item twice",
     "required": lambda name, _: f"must have the field {shown(name)}",
     "dependentRequired": lambda name, _: f"must have the field {shown(name)} too, given its other fields",
+    "dependencies": lambda name, _: f"must have the field {shown(name)} too, given its other fields",
     "additionalProperties": lambda name, _: f"must not have the field {shown(name)}",
     "unevaluatedProperties": lambda name, _: f"must not have the field {shown(name)}",
+    "additionalItems": lambda *_: "must not have more items",
+    "contentEncoding": lambda limit, _: f"must be encoded as {limit}",
+    "contentMediaType": lambda limit, _: f"must contain {limit}",
     "unevaluatedItems": lambda *_: "must not have more items",
     "contains": lambda *_: "must have an item that matches `contains`",
     "minContains": lambda *_: "must have more items that match `contains`",

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 NOT_LIVE = {
     "schema-that-does-not-compile": "no document may have such a schema",
-    "schema-that-does-not-compile-and-an-answer": "no document may have such a schema",
     "schema-known-bad-strange-words": "of a refusal with words no worker asks whether the schema is to blame",
 }
 BY_ID = {specimen["id"]: specimen for specimen in SPECIMENS}

@@ -421,7 +421,6 @@ def test_all_errors_of_a_document_are_reported() -> None:
             ("impossible_word", "/states/two/next/done"),
             ("bad_schema", "/states/three/wait/schema/type"),
             ("no_edge", "/states/three/next"),
-            ("impossible_word", "/states/three/next/go"),
             ("effect_differs", "/states/pay/effect"),
             ("unconfirmed", "/states/pay/next/ok"),
             ("unknown_name", "/states/done/result"),

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(("low", "high"), PAIRS + EXCLUSIVE)
 def test_every_pair_of_bounds_is_checked_anywhere(low: str, high: str) -> None:
     schema: Json = {"type": "object", "properties": {"a": {"items": {low: 5, high: 2}}}}
-    (found,) = contradictions(schema)
-    assert (found.pointer, found.source) == (f"/properties/a/items/{low}", low)
+    ((path, _),) = contradictions(schema)
+    assert path == ("properties", "a", "items", low)
 
 
 @pytest.mark.parametrize(("low", "high"), PAIRS)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("schemas", "workflows", "src/stepladder")
-MAKERS = {"Finding": 0, "Remark": 0, "find": 0, "_find": 0, "_finding": 0, "_told": 1, "BadRule": 1}
+MAKERS = {"Finding": 0, "Remark": 0, "find": 0, "_find": 0, "_finding": 0, "_told": 1, "BadRule": 1, "SchemaFault": 3}
 """What makes a finding, and which of its arguments is the code."""
 
 

@@ -12,7 +12,7 @@ from stepladder.schemas.outcomes import CAUSES, Cause, Outcome, Rungs, RungState
 from stepladder.validation.expressions import Expression, compile_expression
 from stepladder.validation.ladder import RUNGS, Criteria, judge
 from stepladder.validation.parse import MAX_BYTES
-from stepladder.validation.schema import compile_schema
+from stepladder.validation.schema import Schema, compile_schema
 from stepladder.validation.semantic import Rule
 from support.schemas import compiled
 from support.specimens import SPECIMENS, streamed
@@ -25,7 +25,9 @@ def criteria_of(specimen: dict[str, Any]) -> Criteria:
         assert isinstance(check, Expression)
         rules.append(Rule(**spec | {"check": check}))
     known_bad = specimen.get("schema_known_bad", False)
-    return Criteria(compile_schema(specimen["schema"]), tuple(rules), specimen["max_completion_tokens"], known_bad)
+    schema = compile_schema(specimen["schema"])
+    schema = schema if isinstance(schema, Schema) else compiled(True)  # of one that the engine refused as well
+    return Criteria(schema, tuple(rules), specimen["max_completion_tokens"], known_bad)
 
 
 def arrival_of(response: dict[str, Any]) -> Arrival:
