@@ -24,7 +24,7 @@ def endless(subschemas: Subschemas) -> dict[Path, str]:
     """The schemas whose reference never ends, by path, each with the reason."""
     found = {
         path: "the reference leads back to itself on the same value"
-        for path in _circles(subschemas)
+        for path in circles({path: set(_same_value(subschemas, path)) for path in subschemas.by_path})
         if references(subschemas.by_path[path])
     }
     for path in subschemas.by_path.keys() - _inhabited(subschemas):
@@ -33,9 +33,19 @@ def endless(subschemas: Subschemas) -> dict[Path, str]:
     return found
 
 
-def _circles(subschemas: Subschemas) -> set[Path]:
-    """Every schema on a circle of steps that stay on the same value, or between two circles."""
-    after = {path: set(_same_value(subschemas, path)) for path in subschemas.by_path}
+def recursive(subschemas: Subschemas) -> set[Path]:
+    """Every schema that contains itself, or that leads from such a schema to another."""
+    return circles(
+        {
+            path: {path + step for step, _ in children(schema) if step[0] not in ("$defs", "definitions")}
+            | set(_targets(subschemas, schema))
+            for path, schema in subschemas.by_path.items()
+        }
+    )
+
+
+def circles(after: dict[Path, set[Path]]) -> set[Path]:
+    """Every place on a circle of the steps in ``after``, or between two circles. Uses up ``after``."""
     before: dict[Path, set[Path]] = {path: set() for path in after}
     for path, steps in after.items():
         for step in steps:

@@ -32,6 +32,7 @@ SINGLES = (
     "contentSchema",
 )
 REFERENCES = ("$ref", "$dynamicRef")
+MAX_REFERENCES = 50  # one after the other
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,17 @@ class Subschemas:
         if fragment and not fragment.startswith("/"):
             return self.anchors.get(fragment)
         return resolve(fragment, self.root)
+
+    def followed(self, path: Path) -> tuple[Path, Mapping[str, Json]]:
+        """The schema at ``path``, or where its ``$ref`` leads, with its path. Empty for what is no object."""
+        for _ in range(MAX_REFERENCES):
+            schema = self.objects.get(path, {})
+            reference = schema.get("$ref")
+            target = self.target(reference) if isinstance(reference, str) else None
+            if target is None:
+                return path, schema
+            path = target
+        return path, {}
 
     def _beside(self, schema: Json) -> Iterator[tuple[Path, Json]]:
         """Schemas that only a reference reaches, such as ``#/shared/team``."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepladder.lint.audit.kinds import own_kinds, values_of
+from stepladder.lint.audit.kinds import DEEPEST, own_kinds, values_of
 from stepladder.lint.audit.remark import Remark, quoted
 from stepladder.lint.audit.vocabulary import properties_of, required_of
 from stepladder.schemas.finding import Severity
-from stepladder.validation.subschemas import LISTS, MAPS, references
+from stepladder.schemas.pointer import Path, pointer
+from stepladder.validation.cycles import recursive
+from stepladder.validation.subschemas import children, references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepladder.lint.values import Value
-    from stepladder.schemas.pointer import Path
     from stepladder.validation.subschemas import Subschemas
 
 REASONING = frozenset({"reasoning", "thoughts", "thought", "thinking", "rationale", "analysis", "explanation"})
@@ -44,8 +45,7 @@ def check_order(subschemas: Subschemas) -> Iterator[Remark]:
 
 def check_size(subschemas: Subschemas) -> Iterator[Remark]:
     """Depth and enums beyond what a prompt can carry."""
-    deepest = max(subschemas.by_path, key=_level, default=())
-    level = _level(deepest)
+    level, deepest = _deepest(subschemas, (), {}, 0)
     if level > DEEPEST_TOLD:
         message = f"fields nest {level} levels deep, and the prompt describes the first {DEEPEST_TOLD}"
         yield Remark("too_nested", deepest, message, "merge levels, or split the turn in two")
@@ -57,21 +57,28 @@ def check_size(subschemas: Subschemas) -> Iterator[Remark]:
             yield Remark("large_enum", (*path, "enum"), message, remedy)
 
 
-def _level(path: Path) -> int:
-    level, rest = 0, iter(path)
-    for step in rest:
-        if step in MAPS or step in LISTS:  # the next step is a name or a number, which may look like a keyword
-            next(rest, None)
-        level += step in ("properties", "anyOf", "oneOf", "allOf")
-    return level
+def _deepest(subschemas: Subschemas, path: Path, known: dict[Path, tuple[int, Path]], depth: int) -> tuple[int, Path]:
+    """The number of levels below ``path``, through references, and the place of the deepest one."""
+    if path not in known:
+        known[path] = 0, path  # for a reference that comes back to itself
+        schema = subschemas.by_path.get(path)
+        steps = [step for step, _ in children(schema) if step[0] not in ("$defs", "definitions")]
+        inside = [(step[0] in ("properties", "anyOf", "oneOf", "allOf"), path + step) for step in steps]
+        targets = [subschemas.target(reference) for reference in references(schema).values()]
+        inside += [(False, target) for target in targets if target is not None]
+        for more, place in inside if depth < DEEPEST else ():
+            level, deepest = _deepest(subschemas, place, known, depth + 1)
+            if level + more > known[path][0]:
+                known[path] = level + more, deepest
+    return known[path]
 
 
 def check_recursion(subschemas: Subschemas) -> Iterator[Remark]:
     """Schemas that contain themselves: a tree has a base case, and yet no limit to its depth."""
-    for path, schema in subschemas.objects.items():
-        for keyword, reference in references(schema).items():
-            target = subschemas.target(reference)
-            if target is not None and path[: len(target)] == target:
+    inside = recursive(subschemas)
+    for path in sorted(inside & subschemas.objects.keys(), key=pointer):
+        for keyword, reference in references(subschemas.objects[path]).items():
+            if subschemas.target(reference) in inside:
                 message = "this refers to a schema around it, so the model may nest until its token budget ends"
                 remedy = "write out as many levels as needed, or ask for one level a turn"
                 yield Remark("no_depth_bound", (*path, keyword), message, remedy)
@@ -80,8 +87,8 @@ def check_recursion(subschemas: Subschemas) -> Iterator[Remark]:
 def check_unknown(subschemas: Subschemas) -> Iterator[Remark]:
     """Required fields whose values cannot be listed: a model that has no way to say "unknown" invents one."""
     for path, schema in subschemas.objects.items():
-        properties = properties_of(schema)
-        if must := [name for name in required_of(schema) if _is_open_scalar(properties.get(name))]:
+        places = {name: (*path, "properties", name) for name in required_of(schema) if name in properties_of(schema)}
+        if must := [name for name, place in places.items() if _is_open_scalar(subschemas.followed(place)[1])]:
             message = f"{quoted(must)} must be given: a model that does not know cannot say so, and invents a value"
             remedy = "if it may be unknown, write `type: [string, 'null']`, or remove the name from `required`"
             yield Remark("no_unknown", (*path, "required"), message, remedy, Severity.HINT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stepladder.lint.audit.vocabulary import TEXT
@@ -62,19 +63,33 @@ class KindReader:
 
     subschemas: Subschemas
     _known: dict[Path, Kinds | None] = field(default_factory=dict)
+    _wide: dict[Path, Kinds | None] = field(default_factory=dict)
 
-    def of(self, path: Path) -> Kinds | None:
-        """From the schema itself, what it refers to, or the schema around it that is about the same value."""
-        while True:
-            found = self._own(path, 0)
-            if found is not None:
-                return found
-            if path and path[-1] == "propertyNames" and path[:-1] in self.subschemas.by_path:
-                return TEXT
-            above = self._parent(path)
-            if above is None:
-                return None
-            path = above
+    def of(self, path: Path, depth: int = 0) -> Kinds | None:
+        """From the schema itself, what it refers to, or the schemas around it that are about the same value."""
+        if path not in self._wide:
+            self._wide[path] = None  # for a reference that comes back to itself
+            self._wide[path] = self._own(path, 0) or (self._around(path, depth) if depth < DEEPEST else None)
+        return self._wide[path]
+
+    def _around(self, path: Path, depth: int) -> Kinds | None:
+        if path and path[-1] == "propertyNames" and path[:-1] in self.subschemas.by_path:
+            return TEXT
+        above = self._parent(path)
+        around = self._referring.get(path, []) if above is None else [above]
+        kinds = [self.of(one, depth + 1) for one in around]
+        known = [one for one in kinds if one is not None]
+        return frozenset().union(*known) if known and len(known) == len(kinds) else None
+
+    @cached_property
+    def _referring(self) -> dict[Path, list[Path]]:
+        """The schemas that refer to each schema."""
+        found: dict[Path, list[Path]] = {}
+        for path, schema in self.subschemas.objects.items():
+            for reference in references(schema).values():
+                if (target := self.subschemas.target(reference)) is not None:
+                    found.setdefault(target, []).append(path)
+        return found
 
     def _parent(self, path: Path) -> Path | None:
         """The path of the schema around this one that is about the same value."""

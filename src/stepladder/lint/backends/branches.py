@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from stepladder.schemas.pointer import Path
     from stepladder.validation.subschemas import Subschemas
 
-MAX_REFERENCES = 50  # one after the other
 MAX_VALUES = 1000  # of two lists; longer ones are taken to differ
 BOUNDS = (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"))
 
@@ -34,25 +33,19 @@ def overlap(one: Path, other: Path, subschemas: Subschemas, kinds: KindReader) -
     first, second = kinds.of(one), kinds.of(other)
     if first is not None and second is not None and not _with_integers(first) & _with_integers(second):
         return Overlap.EXCLUDED
-    left, right = _followed(one, subschemas), _followed(other, subschemas)
-    if _values_differ(left, right) or _fields_differ(left, right):
+    (one, left), (other, right) = subschemas.followed(one), subschemas.followed(other)
+    if _values_differ(left, right) or _forbids(left, right):
         return Overlap.EXCLUDED
+    both = {*required_of(left)} & {*required_of(right)} & {*properties_of(left)} & {*properties_of(right)}
+    for name in both:
+        ours, theirs = (subschemas.followed((*path, "properties", name))[1] for path in (one, other))
+        if _values_differ(ours, theirs):
+            return Overlap.EXCLUDED
     return Overlap.EXCLUDED_BY_BOUNDS if _bounds_differ(left, right) else Overlap.POSSIBLE
 
 
 def _with_integers(kinds: frozenset[str]) -> frozenset[str]:
     return kinds | {"integer"} if "number" in kinds else kinds
-
-
-def _followed(path: Path, subschemas: Subschemas) -> Mapping[str, Any]:
-    for _ in range(MAX_REFERENCES):
-        schema = subschemas.objects.get(path, {})
-        reference = schema.get("$ref")
-        target = subschemas.target(reference) if isinstance(reference, str) else None
-        if target is None:
-            return schema
-        path = target
-    return {}
 
 
 def _values_differ(left: Any, right: Any) -> bool:
@@ -67,11 +60,9 @@ def _values_differ(left: Any, right: Any) -> bool:
         return False
 
 
-def _fields_differ(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """A field that both require, with no value in common; or one that one requires and the other forbids."""
-    ours, theirs = properties_of(left), properties_of(right)
-    both = {*required_of(left)} & {*required_of(right)}
-    return any(_values_differ(ours.get(name), theirs.get(name)) for name in both) or any(
+def _forbids(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """A field that one requires and the other forbids."""
+    return any(
         {*required_of(one)} - {*properties_of(closed)}
         and closed.get("additionalProperties") is False
         and "patternProperties" not in closed
