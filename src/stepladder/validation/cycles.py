@@ -23,13 +23,13 @@ _IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "
 def endless(subschemas: Subschemas) -> dict[Path, str]:
     """The schemas whose reference never ends, by path, each with the reason."""
     found = {
-        path: "the reference leads back to itself on the same value"
+        path: "has a reference that leads back to itself on the same value"
         for path in circles({path: set(_same_value(subschemas, path)) for path in subschemas.by_path})
         if references(subschemas.by_path[path])
     }
     for path in subschemas.by_path.keys() - _inhabited(subschemas):
         if references(subschemas.by_path[path]):
-            found.setdefault(path, "the reference is endless: each value must contain another of the same kind")
+            found.setdefault(path, "has an endless reference: each value must contain another of the same kind")
     return found
 
 

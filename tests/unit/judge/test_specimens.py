@@ -141,6 +141,43 @@ def test_every_cause_of_transport_can_be_told() -> None:
         assert (verdict.outcome, verdict.cause) == (Outcome.TRANSPORT, cause)
 
 
+BAD_SCHEMAS: list[Any] = [
+    {"pattern": "(["},
+    {"$ref": "https://example.com/other.json"},
+    {"$ref": "#/$defs/none"},
+    {"$ref": "#"},
+    {"type": "text"},
+    {"$schema": "https://example.com/our-own-draft"},
+    {"items": [{}]},
+    7,
+]
+
+
+@pytest.mark.parametrize("schema", BAD_SCHEMAS, ids=str)
+def test_a_schema_that_cannot_be_used_is_never_blamed_on_the_model(schema: Any) -> None:
+    choice = {"message": {"content": "{}"}, "finish_reason": "stop"}
+    cut, fenced = {"finish_reason": "length"}, {"message": {"content": "```json"}}
+    for change in ({}, cut, fenced, {"message": {"content": None}}, {"message": {"content": None, "refusal": "No"}}):
+        found = read(line(schema=schema, response={"status": 200, "body": {"choices": [choice | change]}}))
+        assert isinstance(found, tuple), found
+        assert {finding.pointer.split("/")[1] for finding in found} == {"schema"}
+
+
+def test_an_engines_refusal_is_judged_whatever_the_schema() -> None:
+    bad = BAD_SCHEMAS[0]
+    refused = {"status": 400, "body": {"error": {"message": "Failed to transform json schema into a grammar"}}}
+    assert case(line(schema=bad, response=refused)).judge().outcome is Outcome.SCHEMA_REJECTED
+    assert case(line(schema=bad, response={"transport": "timeout"})).judge().outcome is Outcome.TRANSPORT
+
+
+@pytest.mark.parametrize("draft", ["draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12"])
+def test_an_answer_is_judged_by_the_draft_that_its_schema_names(draft: str) -> None:
+    schema = {"$schema": f"http://json-schema.org/{draft}/schema#", "properties": {"t": {"enum": ["abc"]}}}
+    assert case(line(schema=schema)).judge().outcome is Outcome.VALID
+    schema["properties"] = {"t": {"type": "integer"}}
+    assert case(line(schema=schema)).judge().cause == "type"
+
+
 def test_repeated_schemas_and_rules_are_compiled_once_unless_huge() -> None:
     def compiled(**fields: Any) -> list[int]:
         reader = Specimens(KIT)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stepladder.lint.audit.regex import longest
 from stepladder.lint.audit.remark import Remark
 from stepladder.lint.audit.vocabulary import BOUNDED_FORMATS, CONSTRAINTS
+from stepladder.validation.subschemas import REFERENCES
 
 if TYPE_CHECKING:
     from stepladder.lint.values import Value
@@ -20,7 +21,7 @@ def check_bounds(value: Value) -> Iterator[Remark]:
     kinds = value.kinds
     if value.listed is not None:
         return
-    if not kinds and not value.has(*CONSTRAINTS):
+    if not kinds and not value.has(*CONSTRAINTS.difference(REFERENCES)):
         message = "a value of any type and size fits here: under `{}` xgrammar was seen to write digits without end"
         yield Remark("any_value", value.path, message, "add a `type`, and the bounds of that type")
     if "string" in kinds:
