@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepladder.models.database import Connection, Database
-    from stepladder.models.listing import Place
+    from stepladder.schemas.job_filter import Place
 
 KEYS = UUID("6f1a3a1e-7d0c-5c55-9a7e-3a1f5b0c9d42")
 BUSY = ("queued", "running", "paused")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepladder.experiments.agreement import RESULT, Seen, fields
 from stepladder.experiments.report import Run, report
-from stepladder.models.counts import COUNTS
+from stepladder.models.attempt_counts import COUNTS
 from stepladder.models.rows import plain
 from stepladder.schemas.experiment import Experiment, ExperimentHead, ExperimentKind, ExperimentRun
 from stepladder.schemas.job import Failure, JobStatus
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from stepladder.models.counts import Row
+    from stepladder.models.attempt_counts import Row
     from stepladder.models.database import Connection, Database
     from stepladder.schemas.jsontypes import Json
 

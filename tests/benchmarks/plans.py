@@ -21,10 +21,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 from stepladder.embedded import postgres
-from stepladder.models import children, counts, hot, migrate, rare, reads, request, retention, search, variants
+from stepladder.models import children, hot, migrate, retention, variants
 from stepladder.models.database import Database
-from stepladder.models.listing import JobFilter, Place, candidates, page, places
-from stepladder.models.where import filter_of
+from stepladder.queries import counts, rare, reads, request, search
+from stepladder.queries.listing import candidates, page, places
+from stepladder.queries.where import filter_of
+from stepladder.schemas.job_filter import JobFilter, Place
 from support.history import DAYS, write_history
 from support.queries import queries
 

@@ -19,9 +19,9 @@ from psycopg.sql import SQL, Identifier
 
 from stepladder.embedded import postgres
 from stepladder.models import migrate
-from stepladder.models.listing import JobFilter
 from stepladder.models.tables import metadata
 from stepladder.runner.machines import Machines
+from stepladder.schemas.job_filter import JobFilter
 from stepladder.services.replays import Replays
 from stepladder.services.revalidation import By, Revalidation
 from support.site import KIT, RIGHT, USAGE, WRONG, open_site

@@ -14,8 +14,8 @@ from stepladder.dashboard.app import make_dashboard
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import identify
 from stepladder.models.database import Database
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.queries.reads import Reads
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner

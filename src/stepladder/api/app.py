@@ -27,7 +27,7 @@ from stepladder.api.dependencies import Services
 from stepladder.api.metrics import Metrics
 from stepladder.api.middleware import Middleware
 from stepladder.api.watch import Watch
-from stepladder.models.counts import Tallies
+from stepladder.queries.counts import Tallies
 from stepladder.runner.machines import Machines
 from stepladder.services.replays import Replays
 from stepladder.services.submission import Submissions
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from stepladder.api.access import ApiKey
     from stepladder.api.dependencies import Identify
     from stepladder.models.database import Database
-    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.schemas.tool import Kit
     from stepladder.services.submission import Notify
 

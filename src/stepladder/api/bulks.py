@@ -16,7 +16,7 @@ from stepladder.api.problems import Mistake, invalid, key_taken, not_found
 from stepladder.api.replays import MOST_CHANGES, Path
 from stepladder.api.specification import answered, problems, takes
 from stepladder.models import bulks
-from stepladder.models.where import WhereError, filter_of
+from stepladder.queries.where import WhereError, filter_of
 from stepladder.schemas.pointer import pointer
 from stepladder.schemas.replay import BulkEstimate, BulkReplay, DriftReport, Mode
 from stepladder.services.bulks import CONCURRENCY, PRIORITY, estimate, order, total
@@ -26,7 +26,7 @@ from stepladder.services.submission import check_key
 
 if TYPE_CHECKING:
     from stepladder.api.dependencies import Services
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"])
 

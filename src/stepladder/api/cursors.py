@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from stepladder.api.problems import Mistake, invalid
-from stepladder.models.listing import Place
+from stepladder.schemas.job_filter import Place
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:

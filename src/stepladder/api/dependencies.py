@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stepladder.api.metrics import Metrics
     from stepladder.api.watch import Watch
     from stepladder.engine.identity import Identity
-    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.runner.machines import Machines
     from stepladder.schemas.responses import Job
     from stepladder.services.replays import Replays

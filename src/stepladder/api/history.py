@@ -22,7 +22,7 @@ from stepladder.schemas.jsontext import json_text
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stepladder.models.reads import Progress
+    from stepladder.queries.reads import Progress
     from stepladder.schemas.history import Event
 
 log = structlog.get_logger("stepladder.api")

@@ -13,8 +13,8 @@ from stepladder.api.cursors import decode, encode
 from stepladder.api.dependencies import Lister, Reader, Services, ServicesDep, Writer
 from stepladder.api.problems import Mistake, invalid, key_taken
 from stepladder.api.specification import answered, problems, takes
-from stepladder.models.search import LONGEST
-from stepladder.models.where import WhereError, filter_of
+from stepladder.queries.search import LONGEST
+from stepladder.queries.where import WhereError, filter_of
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.responses import Job, JobPage, Jobs

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from stepladder.models.counts import SECONDS
+from stepladder.queries.counts import SECONDS
 from stepladder.schemas.job import JobStatus
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from stepladder.models.counts import Row, Tallies, Tally
+    from stepladder.models.attempt_counts import Row
+    from stepladder.queries.counts import Tallies, Tally
 
 FRESH_S = 2.0
 """The database is read at most once in this time."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from stepladder.models.reads import Progress, Reads
+    from stepladder.queries.reads import Progress, Reads
 
 log = structlog.get_logger("stepladder.api")
 

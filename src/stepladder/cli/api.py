@@ -46,8 +46,8 @@ async def _serve(settings: Settings, url: str, broker_url: str | None, kit: Kit,
     from stepladder.models.database import Database
     from stepladder.models.fair import keep_bounds
     from stepladder.models.prices import keep_prices
-    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.wiring.logs import say
 
     async with AsyncExitStack() as stack:

@@ -13,7 +13,7 @@ from stepladder.wiring.files import read_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.jsontypes import Json
     from stepladder.workflows.replay import Refused
 
@@ -79,7 +79,7 @@ def parse_where(flags: Sequence[str]) -> dict[str, Json]:
 
 def parse_filter(where: Mapping[str, Json]) -> JobFilter:
     """The filter that ``--where`` describes. Raises ``BadInputError``."""
-    from stepladder.models.where import WhereError, filter_of
+    from stepladder.queries.where import WhereError, filter_of
 
     try:
         return filter_of(where)

@@ -17,7 +17,7 @@ from stepladder.wiring.settings import load_settings
 
 if TYPE_CHECKING:
     from stepladder.cli.session import Session
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.tool import Kit
 
 
@@ -44,7 +44,7 @@ def export(
 
 async def _export(session: Session, kit: Kit, wanted: JobFilter, limit: int | None) -> tuple[int, Counter[str]]:
     from stepladder.judge.exported import exported
-    from stepladder.models.answers import memories, pages
+    from stepladder.queries.answers import memories, pages
     from stepladder.runner.machines import Machines
     from stepladder.schemas.finding import BadDocumentError
     from stepladder.services.revalidation import up_to

@@ -14,7 +14,7 @@ from stepladder.schemas.outcomes import Outcome
 if TYPE_CHECKING:
     from enum import StrEnum
 
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.jsontypes import Json
 
 Texts: TypeAlias = list[str] | None
@@ -49,7 +49,7 @@ Metadata: TypeAlias = Annotated[Texts, _option("--metadata", "KEY=VALUE", "with 
 
 def read_filter(*, metadata: list[str] | None = None, **options: list[str] | str | None) -> JobFilter:
     """A filter from options by their API names; None is not given. Raises ``BadInputError`` naming the option."""
-    from stepladder.models.where import METADATA, WhereError, filter_of
+    from stepladder.queries.where import METADATA, WhereError, filter_of
 
     if options.get("search") == "":
         raise BadInputError("--search is empty", remedy="write the text to look for, or leave it out")

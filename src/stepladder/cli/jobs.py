@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from stepladder.cli.session import Session
-    from stepladder.models.listing import JobFilter
-    from stepladder.models.reads import FoundJobs
+    from stepladder.queries.reads import FoundJobs
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.responses import Job
 
 MAX_LIMIT = 1000
@@ -85,7 +85,7 @@ def jobs(
 
 
 async def _page(session: Session, wanted: JobFilter, limit: int, cursor: UUID | None) -> FoundJobs:
-    from stepladder.models.listing import Place
+    from stepladder.schemas.job_filter import Place
 
     # a job's place in the list never changes, so its id is a cursor
     place = None if cursor is None else Place((await session.job(cursor)).created_at, cursor)

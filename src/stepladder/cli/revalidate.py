@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepladder.cli.session import Session
     from stepladder.judge.drift import Drift
     from stepladder.judge.revalidate import Rejudged
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.jsontypes import Json, JsonObject
     from stepladder.schemas.tool import Kit
     from stepladder.services.revalidation import By
@@ -81,7 +81,7 @@ async def _one(session: Session, kit: Kit, job_id: UUID, by: By) -> tuple[Rejudg
 
 
 async def _many(session: Session, kit: Kit, wanted: JobFilter, by: By, limit: int | None) -> tuple[Drift, float]:
-    from stepladder.models.answers import count
+    from stepladder.queries.answers import count
     from stepladder.services.revalidation import Revalidation
 
     total = await count(session.store.database, wanted)

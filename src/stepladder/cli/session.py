@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from uuid import UUID
 
-    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
     from stepladder.services.replays import Replays

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.session import Session
-    from stepladder.models.reads import Reads
+    from stepladder.queries.reads import Reads
     from stepladder.schemas.history import Event, Turn
     from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings

@@ -18,7 +18,7 @@ from stepladder.dashboard import actions, diff, job, jobs, login, overview, repl
 from stepladder.dashboard.context import Context
 from stepladder.dashboard.rendering import Assets, page
 from stepladder.dashboard.sessions import ANONYMOUS, COOKIE, Session, Sessions
-from stepladder.models.counts import Tallies
+from stepladder.queries.counts import Tallies
 from stepladder.schemas.errors import StepladderError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
 
-    from stepladder.models.stats import Bucket
+    from stepladder.queries.stats import Bucket
 
 WIDTH, HEIGHT, LEFT, TOP, BASE = 720.0, 240.0, 44.0, 18.0, 204.0
 SPARK_WIDTH, SPARK_HEIGHT = 180.0, 40.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepladder.api.access import Scope
     from stepladder.api.dependencies import Services
     from stepladder.dashboard.sessions import Session, Sessions
-    from stepladder.models.counts import Tallies, Tally
+    from stepladder.queries.counts import Tallies, Tally
     from stepladder.schemas.responses import Job
 
 COUNTS_S = 1.0

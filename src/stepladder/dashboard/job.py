@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from stepladder.dashboard.context import Context
-    from stepladder.models.reads import Progress
+    from stepladder.queries.reads import Progress
     from stepladder.schemas.responses import Job
     from stepladder.workflows.machine import Machine
 

@@ -12,7 +12,7 @@ from stepladder.api.cursors import decode, encode
 from stepladder.api.problems import ProblemError
 from stepladder.dashboard.context import context_of
 from stepladder.dashboard.rendering import page
-from stepladder.models.where import KNOWN, METADATA, WhereError, filter_of
+from stepladder.queries.where import KNOWN, METADATA, WhereError, filter_of
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Outcome
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
 
 PER_PAGE = 50
 LONGEST = 1000

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from stepladder.dashboard import chart
 from stepladder.dashboard.context import context_of
 from stepladder.dashboard.rendering import page
-from stepladder.models.listing import JobFilter
-from stepladder.models.stats import read_slowest, read_trend
+from stepladder.queries.stats import read_slowest, read_trend
 from stepladder.schemas.errors import StepladderError
 from stepladder.schemas.job import JobStatus
+from stepladder.schemas.job_filter import JobFilter
 from stepladder.schemas.stats import Rates
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from stepladder.dashboard.context import Context
-    from stepladder.models.stats import Bucket
+    from stepladder.queries.stats import Bucket
 
 SLOWEST, FAILED = 5, 6
 ENGINE_WITHIN_S = 2.0

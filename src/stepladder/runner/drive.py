@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
-    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.runner.runner import Runner, Slice
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.jsontypes import Json

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from stepladder.models import bulks
-from stepladder.models.answers import count, memories, pages, places
-from stepladder.models.listing import Place
 from stepladder.models.records import Submitted
-from stepladder.models.where import filter_of
+from stepladder.queries.answers import count, memories, pages, places
+from stepladder.queries.where import filter_of
 from stepladder.schemas.actor import Actor
 from stepladder.schemas.finding import BadDocumentError
+from stepladder.schemas.job_filter import Place
 from stepladder.schemas.replay import BulkEstimate, BulkReplay
 from stepladder.services.replays import Prepared, Wanted
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from stepladder.models.answers import Memory
     from stepladder.models.database import Database
-    from stepladder.models.listing import JobFilter
     from stepladder.models.store import Store
+    from stepladder.queries.answers import Memory
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.services.replays import Replays
 

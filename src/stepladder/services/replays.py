@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from stepladder.judge.revalidate import revalidate
 from stepladder.lint.changes import VERSION, recompiled
-from stepladder.models.answers import memories
 from stepladder.models.ids import uuid7
 from stepladder.models.records import KeyTaken, NewJob, Retired
+from stepladder.queries.answers import memories
 from stepladder.runner.machines import output_schemas
 from stepladder.schemas.canonical import exact_hash
 from stepladder.schemas.replay import Mode
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.judge.revalidate import Rejudged
-    from stepladder.models.answers import Memory
     from stepladder.models.database import Database
     from stepladder.models.store import Store
+    from stepladder.queries.answers import Memory
     from stepladder.runner.machines import Machines
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.judge.drift import Drift
 from stepladder.judge.revalidate import revalidate
-from stepladder.models.answers import memories, pages
+from stepladder.queries.answers import memories, pages
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.workflows.replay import Refused
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from uuid import UUID
 
-    from stepladder.models.answers import Memory
-    from stepladder.models.listing import JobFilter
     from stepladder.models.store import Store
+    from stepladder.queries.answers import Memory
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.services.replays import Replays
     from stepladder.workflows.machine import Machine

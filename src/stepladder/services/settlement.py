@@ -12,8 +12,8 @@ from stepladder.schemas.job import CHILDREN, SETTLEMENT, JobStatus
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
-    from stepladder.models.reads import Reads
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.runner.machines import Machines
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job, OpenSettlement

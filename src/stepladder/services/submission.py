@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from uuid import UUID
 
-    from stepladder.models.reads import Reads
     from stepladder.models.records import Submitted, WorkflowRow
     from stepladder.models.store import Store
+    from stepladder.queries.reads import Reads
     from stepladder.runner.machines import Machines
     from stepladder.schemas.actor import Actor
     from stepladder.schemas.answer import Violation

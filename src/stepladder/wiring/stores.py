@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stepladder.models.database import Database
 from stepladder.models.prices import keep_prices
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.queries.reads import Reads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import identify
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.queries.reads import Reads
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner
 from stepladder.runner.sharing import shared_limiter

@@ -19,9 +19,9 @@ from stepladder.api.serve import serve
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import identify
 from stepladder.models.database import Database
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
 from stepladder.models.tables import metadata
+from stepladder.queries.reads import Reads
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines
 from stepladder.runner.runner import Runner

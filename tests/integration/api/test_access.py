@@ -15,8 +15,8 @@ from stepladder.api.access import parse_keys
 from stepladder.api.app import create_app
 from stepladder.api.serve import serve
 from stepladder.models.database import Database
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.queries.reads import Reads
 from stepladder.schemas.errors import BadInputError
 
 from .conftest import BILL, GOOD, KIT, MISSING_ID, problem

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
-from stepladder.models.counts import Tallies
 from stepladder.models.database import Database
 from stepladder.models.ids import uuid7
 from stepladder.models.prices import keep_prices
 from stepladder.models.shares import renew_share
+from stepladder.queries.counts import Tallies
 from stepladder.testing import Answer, Fault
 from stepladder.wiring.prices import parse_prices
 
 if TYPE_CHECKING:
     import pytest
 
-    from stepladder.models.counts import Tally
+    from stepladder.queries.counts import Tally
 
     from .conftest import Api
 
@@ -115,7 +115,7 @@ async def test_attempts_per_turn_and_times_are_histograms(bill: Api) -> None:
 
 
 async def test_rows_that_settle_between_readings_are_counted_once(bill: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepladder.models.counts.SETTLED_AFTER_S", 1.0)
+    monkeypatch.setattr("stepladder.queries.counts.SETTLED_AFTER_S", 1.0)
     tallies = Tallies(bill.store.database)
 
     def counted(tally: Tally) -> dict[str, float]:

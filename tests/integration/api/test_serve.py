@@ -13,8 +13,8 @@ import pytest
 
 from stepladder.api.app import create_app
 from stepladder.api.serve import serve
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.queries.reads import Reads
 
 from .conftest import BILL, GOOD, KIT, served
 
@@ -28,7 +28,7 @@ import asyncio, sys
 from stepladder.api.app import create_app
 from stepladder.api.serve import serve
 from stepladder.models.database import Database
-from stepladder.models.reads import Reads
+from stepladder.queries.reads import Reads
 from stepladder.models.store import Store
 from stepladder.schemas.tool import Kit
 from stepladder.wiring.logs import configure_logs

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepladder.models import search
 from stepladder.models.ids import uuid7
-from stepladder.models.listing import JobFilter
-from stepladder.models.reads import Reads
 from stepladder.models.records import NewJob
-from stepladder.models.where import KNOWN, WhereError, filter_of
+from stepladder.queries import search
+from stepladder.queries.reads import Reads
+from stepladder.queries.where import KNOWN, WhereError, filter_of
 from stepladder.schemas.answer import Completion, Lost, Verdict, Violation
 from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.job_filter import JobFilter
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.workflows.job import Job
 
@@ -124,8 +124,8 @@ async def test_a_text_is_found_in_the_detail_of_a_failure_and_of_a_lost_answer(
 async def test_a_page_of_a_search_is_bounded_and_its_cursor_goes_on_to_the_end(
     bench: Bench, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stepladder.models.reads.LOOKED_AT", 6)
-    monkeypatch.setattr("stepladder.models.reads.CHUNK", 3)
+    monkeypatch.setattr("stepladder.queries.reads.LOOKED_AT", 6)
+    monkeypatch.setattr("stepladder.queries.reads.CHUNK", 3)
     oldest = await judged(bench, valid(content=b"needle"))
     for _ in range(13):
         await bench.submit()
@@ -164,7 +164,7 @@ async def test_a_rule_is_found_the_same_whether_few_answers_broke_it_or_many(
 ) -> None:
     jobs = [await judged(bench, semantic("sum", "carried")) for _ in range(4)]
     for few in (0, 3, 4):
-        monkeypatch.setattr("stepladder.models.rare.FEW", few)
+        monkeypatch.setattr("stepladder.queries.rare.FEW", few)
         assert await found(database, rule="sum") == jobs[::-1]
         assert await found(database, rule="sum", search="be CARRIED") == jobs[::-1]
         assert await found(database, rule="never") == []

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from stepladder.judge.revalidate import Unjudged
-from stepladder.models.answers import memories
 from stepladder.models.ids import uuid7
-from stepladder.models.reads import Reads
 from stepladder.models.records import Receipt
 from stepladder.models.retention import BATCH, Ages, Removed, due, hold, release, retain
+from stepladder.queries.answers import memories
+from stepladder.queries.reads import Reads
 from stepladder.schemas.answer import Received
 from stepladder.schemas.errors import GoneError
 from stepladder.tasks.housekeeping import remove_old, repeat

@@ -11,9 +11,9 @@ import pytest
 
 from stepladder.models import hot
 from stepladder.models.ids import uuid7
-from stepladder.models.reads import Reads
 from stepladder.models.records import Settling
 from stepladder.models.rows import step_json
+from stepladder.queries.reads import Reads
 from stepladder.schemas.job import SETTLEMENT, JobStatus
 from stepladder.schemas.responses import Said
 from stepladder.schemas.tool import Effect

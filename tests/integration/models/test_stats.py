@@ -12,8 +12,8 @@ import pytest
 
 from stepladder.models.database import Database
 from stepladder.models.prices import keep_prices
-from stepladder.models.reads import Reads
-from stepladder.models.stats import read_slowest, read_trend
+from stepladder.queries.reads import Reads
+from stepladder.queries.stats import read_slowest, read_trend
 from stepladder.schemas.answer import Completion, Lost, Usage, Verdict, Violation
 from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.prices import Price, Prices

@@ -11,7 +11,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from stepladder.models.ids import uuid7
-from stepladder.models.reads import Reads
+from stepladder.queries.reads import Reads
 from stepladder.schemas.answer import Completion, Lost, Received, Usage, Verdict, Violation
 from stepladder.schemas.degraded import Degraded, Loss
 from stepladder.schemas.event import EventKind

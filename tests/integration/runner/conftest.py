@@ -16,8 +16,8 @@ from psycopg.rows import dict_row
 from stepladder.engine.client import EngineClient
 from stepladder.engine.identity import Identity, identify
 from stepladder.models.database import Database
-from stepladder.models.reads import Reads
 from stepladder.models.store import Store
+from stepladder.queries.reads import Reads
 from stepladder.runner.drive import Driver
 from stepladder.runner.machines import Machines, compiled
 from stepladder.runner.runner import Runner

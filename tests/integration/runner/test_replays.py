@@ -10,11 +10,11 @@ import pytest
 
 import stepladder
 from stepladder.models.ids import uuid7
-from stepladder.models.listing import JobFilter
 from stepladder.models.records import Receipt, Settling, Submitted
 from stepladder.runner.machines import Machines
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.document import Workflow
+from stepladder.schemas.job_filter import JobFilter
 from stepladder.schemas.replay import Mode
 from stepladder.sdk import kit
 from stepladder.services.replays import Prepared, Replays, Wanted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stepladder.api.cursors import decode, encode
 from stepladder.api.problems import ProblemError
-from stepladder.models.listing import Place
+from stepladder.schemas.job_filter import Place
 
 places = st.builds(Place, st.datetimes(timezones=st.just(UTC)), st.uuids())
 filters = st.lists(st.tuples(st.text(), st.text()), max_size=4)

@@ -12,7 +12,7 @@ from stepladder.dashboard.chart import BASE, SPARK_HEIGHT, TOP, bar_chart, round
 from stepladder.dashboard.messages import REMEDIES
 from stepladder.dashboard.overview import alert_rates
 from stepladder.dashboard.rendering import percent
-from stepladder.models.stats import Bucket
+from stepladder.queries.stats import Bucket
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.stats import RATES, Rates

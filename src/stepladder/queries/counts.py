@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from stepladder.models.attempt_counts import COUNTS
 from stepladder.models.hot import DUE
 from stepladder.models.shares import engines_used
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from stepladder.models.attempt_counts import Row
     from stepladder.models.database import Database
     from stepladder.models.shares import EngineUse
 
@@ -30,25 +32,8 @@ SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 3
 SETTLED_AFTER_S = 60.0
 """A row is committed at most this long after the time that it bears, whichever clock set it."""
 
-Row: TypeAlias = dict[str, Any]
-"""Labels and numbers, by the columns of a statement."""
-
 OF_WORKFLOW = "(%(workflow)s::text IS NULL OR jobs.workflow = %(workflow)s)"
 """The condition on jobs in each statement, for which ``stats`` substitutes a longer one."""
-
-COUNTS = """
-    count(*) AS attempts,
-    count(*) FILTER (WHERE outcome <> 'transport') AS answers,
-    count(*) FILTER (WHERE outcome = 'valid') AS usable,
-    count(*) FILTER (WHERE outcome = 'transport') AS lost,
-    count(*) FILTER (WHERE outcome = 'truncation') AS truncated,
-    count(*) FILTER (WHERE outcome = 'empty' AND cause = 'no_content') AS zero_token,
-    count(*) FILTER (WHERE first_answer) AS first_answers,
-    count(*) FILTER (WHERE first_answer AND in_format) AS first_answers_in_format,
-    count(*) FILTER (WHERE in_format) AS answers_in_format,
-    count(*) FILTER (WHERE rules_kept) AS answers_semantic_valid
-"""
-"""Everything that is counted of rows of ``judged_attempts``; ``schemas.stats.RATES`` divides them."""
 
 JUDGED = f"""
 SELECT

@@ -8,9 +8,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepladder.models import counts
-from stepladder.models.counts import named
-from stepladder.models.listing import like
+from stepladder.models.attempt_counts import COUNTS
+from stepladder.queries import counts
+from stepladder.queries.counts import named
+from stepladder.queries.listing import like
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.stats import (
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from stepladder.models.counts import Row
+    from stepladder.models.attempt_counts import Row
     from stepladder.models.database import Database
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ GROUP BY 1
 """
 
 _TREND = f"""
-SELECT date_bin(%(step)s::interval, judged_at, %(since)s::timestamptz) AS at, outcome, {counts.COUNTS}
+SELECT date_bin(%(step)s::interval, judged_at, %(since)s::timestamptz) AS at, outcome, {COUNTS}
 FROM judged_attempts JOIN jobs ON jobs.id = job_id
 WHERE judged_at >= %(since)s::timestamptz AND judged_at < %(until)s::timestamptz AND {counts.OF_WORKFLOW}
     AND jobs.experiment IS NULL

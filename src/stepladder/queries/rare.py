@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stepladder.models.listing import BROKE
+from stepladder.queries.listing import BROKE
 
 if TYPE_CHECKING:
     from stepladder.models.database import Database
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
 
 FEW = 2000
 """Up to this many answers, it is quicker to start from them. With more, a page fills quickly."""

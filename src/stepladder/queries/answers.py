@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepladder.judge.revalidate import Answer, Unjudged
-from stepladder.models import hot, listing
-from stepladder.models.listing import Place
+from stepladder.models import hot
 from stepladder.models.load import arrival_of, attempt_of, job_of
-from stepladder.models.rare import narrowed
+from stepladder.queries import listing
+from stepladder.queries.rare import narrowed
+from stepladder.schemas.job_filter import Place
 from stepladder.schemas.outcomes import Cause
 from stepladder.workflows.job import Turn
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.models.database import Database
-    from stepladder.models.listing import JobFilter
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.jsontypes import JsonObject
     from stepladder.workflows.job import Job
 

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from stepladder.models.listing import JobFilter
-from stepladder.models.search import LONGEST
+from stepladder.queries.search import LONGEST
 from stepladder.schemas.job import Failure, JobStatus
+from stepladder.schemas.job_filter import JobFilter
 from stepladder.schemas.outcomes import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepladder.models.listing import Scalar
+    from stepladder.schemas.job_filter import Scalar
     from stepladder.schemas.jsontypes import Json
 
 METADATA = "metadata."

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from stepladder.experiments.jobdiff import History, job_diff
 from stepladder.models.children import read_children
 from stepladder.models.hot import VISITS
-from stepladder.models.listing import OVERVIEW, Place, candidates, page
 from stepladder.models.load import decode_raw, settled_of
-from stepladder.models.rare import narrowed
-from stepladder.models.request import SentRequest, read_request
-from stepladder.models.search import CHUNK, LOOKED_AT
 from stepladder.models.shares import engines_used
-from stepladder.models.stats import read_stats
 from stepladder.models.variants import replays_of
+from stepladder.queries.listing import OVERVIEW, candidates, page
+from stepladder.queries.rare import narrowed
+from stepladder.queries.request import SentRequest, read_request
+from stepladder.queries.search import CHUNK, LOOKED_AT
+from stepladder.queries.stats import read_stats
 from stepladder.schemas.errors import GoneError
 from stepladder.schemas.history import Attempt, CallVisit, Event, ReceivedSignal, Timeline, ToolVisit, Turn, WaitVisit
 from stepladder.schemas.job import SETTLEMENT
+from stepladder.schemas.job_filter import Place
 from stepladder.schemas.published import WorkflowVersion
 from stepladder.schemas.responses import Job, OpenSettlement, OpenWait
 from stepladder.workflows.visits import ChildCall, ToolCall, Wait, visit_of
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.models.database import Database
-    from stepladder.models.listing import JobFilter
     from stepladder.models.shares import EngineUse
     from stepladder.schemas.diff import JobDiff
+    from stepladder.schemas.job_filter import JobFilter
     from stepladder.schemas.responses import ChildJob
     from stepladder.schemas.stats import WorkflowStats
 
