@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Cause, Outcome
-from stepladder.validation.termination import AT_MODEL_LIMIT
+from stepladder.validation.termination import AT_MODEL_LIMIT, repeats
 from stepladder.workflows.notes import note_on
 
 if TYPE_CHECKING:
@@ -147,8 +147,9 @@ def _said(attempt: Attempt) -> tuple[Outcome, str] | None:
 
 
 def _truncation(last: Attempt, verdict: Verdict, limits: RetryLimits) -> Decision:
-    if verdict.cause == Cause.RUNAWAY:  # more budget would be filled with more of the same
-        return Again(last.max_completion_tokens, note_on(verdict))
+    note = note_on(verdict) if verdict.cause == Cause.RUNAWAY else last.note
+    if verdict.cause == Cause.RUNAWAY and repeats((verdict.completion.content or b"").decode("utf-8", "replace")):
+        return Again(last.max_completion_tokens, note)  # more budget would be filled with more of the same
     word, usage = verdict.completion.finish_reason, verdict.completion.usage
     if word is not None and word.lower() in AT_MODEL_LIMIT:
         return GiveUp(Failure.ATTEMPTS_EXHAUSTED, f"the model's limit, as the engine says ({word}): {_detail(verdict)}")
@@ -160,7 +161,7 @@ def _truncation(last: Attempt, verdict: Verdict, limits: RetryLimits) -> Decisio
             detail = f"the model's limit of {limits.max_model_len} tokens, {prompt} of them for the prompt, leaves no"
             detail += f" more than the {last.max_completion_tokens} that were too few: {_detail(verdict)}"
             return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
-    return Again(raised, last.note)
+    return Again(raised, note)
 
 
 def _transport(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimits, key: str) -> Decision:

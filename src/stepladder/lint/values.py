@@ -215,6 +215,7 @@ class Values:
                 for value in islice(self._of(parts, frozenset()), MOST):
                     if value.parts:
                         yield value
+                    self._spend(len(value.parts) * len(value.members))
                     waiting += _inside(value)
         except SpentError:
             return

@@ -20,7 +20,7 @@ from stepladder.schemas.answer import Violation
 from stepladder.schemas.canonical import content_hash
 from stepladder.schemas.finding import Finding
 from stepladder.schemas.jsontypes import plain
-from stepladder.schemas.pointer import pointer
+from stepladder.schemas.pointer import pointer, value_at
 from stepladder.validation.costs import (
     MAX_CHARACTERS,
     MAX_VALUES,
@@ -34,7 +34,7 @@ from stepladder.validation.cycles import endless
 from stepladder.validation.drafts import DRAFTS, LATEST
 from stepladder.validation.schema_errors import SchemaError, cut, schema_errors, shown
 from stepladder.validation.subschemas import Subschemas, patterns
-from stepladder.validation.upgrade import Parts, Upgraded, upgrade
+from stepladder.validation.upgrade import Parts, Upgraded, encoded, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -134,10 +134,9 @@ def compile_schema(schema: Json) -> Schema | BadSchema:
     subschemas = Subschemas(upgraded.schema)
     if faults := [*_references(parts), *_finite(subschemas, upgraded), *_patterns(subschemas, upgraded)]:
         return BadSchema(_sorted(faults), upgraded)
-    own = parts.draft is not None  # else the library would take all of it for one draft
     try:
         validator = (parts.draft or LATEST).validator(
-            plain(schema if own else upgraded.schema),
+            _written(parts) if parts.draft is not None else plain(upgraded.schema),
             validate_formats=True,
             retriever=_refuse,
             pattern_options=OPTIONS,
@@ -154,6 +153,15 @@ def compile_schema(schema: Json) -> Schema | BadSchema:
         _backtracks=backtracks(subschemas),
         _alternatives=alternatives(subschemas),
     )
+
+
+def _written(parts: Parts) -> Any:
+    """The schema as it is written, for the library, which refuses references that are no URIs."""
+    schema = plain(parts.root)
+    for path in parts.targets:
+        holder = value_at(schema, path[:-1])
+        holder[path[-1]] = encoded(holder[path[-1]])
+    return schema
 
 
 def _bad(found: Iterable[Violation], remedy: str = "") -> BadSchema:

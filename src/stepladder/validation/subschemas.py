@@ -70,10 +70,15 @@ class Subschemas:
 
     def target(self, reference: str) -> Path | None:
         """Where a local reference (``#``, ``#/...`` or ``#anchor``) leads; None if nothing is there."""
-        fragment = unquote(reference.removeprefix("#"))
-        if fragment and not fragment.startswith("/"):
-            return self.anchors.get(fragment)
-        return resolve(fragment, self.root)
+        if reference not in self._targets:
+            fragment = unquote(reference.removeprefix("#"))
+            pointed = not fragment or fragment.startswith("/")
+            self._targets[reference] = resolve(fragment, self.root) if pointed else self.anchors.get(fragment)
+        return self._targets[reference]
+
+    @cached_property
+    def _targets(self) -> dict[str, Path | None]:
+        return {}
 
     def followed(self, path: Path) -> tuple[Path, Mapping[str, Json]]:
         """The schema at ``path``, or where its ``$ref`` leads, with its path. Empty for what is no object."""

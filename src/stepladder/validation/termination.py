@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -56,6 +57,12 @@ _RUNAWAY_SPACE = re.compile(r"[ \t\r\n]{60}\Z")
 _RUNAWAY_LENGTH = 60
 _RUNAWAY_TIMES = 4
 _TAIL = 4096
+_PROBE = 64  # characters, by which longer patterns are found
+_MOST_PROBES = 50
+_DECODER = json.JSONDecoder()
+_BRACKET = re.compile(r"[{\[]")
+_BETWEEN = re.compile(r"[\s,;`]*(?:json\b)?[\s,;`]*")
+_FIRST_NAME = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
 
 
@@ -95,7 +102,7 @@ def check(reading: Reading, max_completion_tokens: int) -> Rejection | None:
 def _truncation(completion: Completion, word: str, max_completion_tokens: int) -> Rejection | None:
     """Cut off: by the engine's word, or by tokens at the budget under another word than ``stop``."""
     outcome, cause = ENDINGS.get(word, (None, None))
-    if cause is Cause.RUNAWAY:
+    if cause is Cause.RUNAWAY and not _only_reasons(completion):
         return Rejection.of(Outcome.TRUNCATION, cause, "the engine stopped an answer that repeated itself")
     used = completion.usage.completion_tokens if completion.usage is not None else None
     at_budget = used is not None and used >= max_completion_tokens and word not in STOPS
@@ -107,13 +114,20 @@ def _truncation(completion: Completion, word: str, max_completion_tokens: int) -
 
 
 def _why_cut(completion: Completion) -> Cause:
-    text = completion.content.decode("utf-8", "replace") if completion.content is not None else ""
-    if is_runaway(text) or (not text.strip() and is_runaway(completion.reasoning or "")):
-        return Cause.RUNAWAY
-    began = bool(text.strip() or completion.tool_calls or completion.refusal)
-    if not began or _OPEN_THOUGHT.match(text):
+    text = _text_of(completion)
+    if not text.strip() and not completion.tool_calls and not completion.refusal:
         return Cause.REASONING
-    return Cause.BUDGET
+    if _OPEN_THOUGHT.match(text):
+        return Cause.REASONING
+    return Cause.RUNAWAY if is_runaway(text) else Cause.BUDGET
+
+
+def _only_reasons(completion: Completion) -> bool:
+    return completion.reasoning is not None and _why_cut(completion) is Cause.REASONING
+
+
+def _text_of(completion: Completion) -> str:
+    return completion.content.decode("utf-8", "replace") if completion.content is not None else ""
 
 
 def tells_nothing(arrival: Arrival) -> bool:
@@ -125,13 +139,19 @@ def tells_nothing(arrival: Arrival) -> bool:
 
 
 def is_runaway(text: str) -> bool:
-    """Whether a text ends in a long run of digits or white space, or in one short pattern over and over.
+    """Whether a text repeats, or ends in a long run of digits."""
+    return _RUNAWAY_DIGITS.search(text[-_TAIL:]) is not None or repeats(text)
 
-    Looks at the last 4,096 characters, in time linear in them.
-    """
-    tail = text[-_TAIL:]
-    if _RUNAWAY_DIGITS.search(tail) or _RUNAWAY_SPACE.search(tail):
+
+def repeats(text: str) -> bool:
+    """Whether a text ends in white space or in one pattern over and over, or begins with a whole document and goes on
+    with more of the same. In linear time."""
+    if _RUNAWAY_SPACE.search(text[-_TAIL:]):
         return True
+    return _short_pattern(text[-_TAIL:]) or _long_pattern(text) or _same_again(text)
+
+
+def _short_pattern(tail: str) -> bool:
     # The prefix function of the reversed tail: a run that ends the text begins its mirror image, and a prefix of
     # length n whose longest border is b has the period n - b.
     mirrored = tail[::-1]
@@ -146,3 +166,32 @@ def is_runaway(text: str) -> bool:
         if length >= _RUNAWAY_LENGTH and length >= period * _RUNAWAY_TIMES:
             return True
     return False
+
+
+def _long_pattern(text: str) -> bool:
+    """A pattern that the tail is too short for: its last characters stand where it ended before."""
+    probe, end = text[-_PROBE:], len(text)
+    for _ in range(_MOST_PROBES):
+        end = text.rfind(probe, 0, end - 1) + len(probe)
+        period = len(text) - end
+        length = period * _RUNAWAY_TIMES
+        if end < len(probe) or length > len(text):
+            return False
+        if length >= _RUNAWAY_LENGTH and text[-length:-period] == text[period - length :]:
+            return True
+    return False
+
+
+def _same_again(text: str) -> bool:
+    """A whole document, and then the same document, another with the same first field, or the beginning of one."""
+    start = opening.start() if (opening := _BRACKET.search(text)) else len(text)
+    try:
+        _, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return False
+    document, between = text[start:end], _BETWEEN.match(text, end)
+    rest = text[between.end() if between else end :]
+    first, again = _FIRST_NAME.match(document), _FIRST_NAME.match(rest)
+    if rest[: len(document)] == document[: len(rest)]:
+        return bool(rest)
+    return first is not None and again is not None and first.group().split() == again.group().split()

@@ -162,6 +162,11 @@ class Parts:
         return None if inside is None else resource + inside
 
 
+def encoded(reference: str) -> str:
+    """With the characters escaped that a URI cannot have, such as those of ``Page<Order>``."""
+    return quote(reference, safe="%/~!$&'()*+,;=:@?#[]")
+
+
 def _joined(base: str, reference: str) -> str:
     """``urljoin`` knows no ``urn:``, and drops an empty fragment."""
     try:
@@ -241,7 +246,7 @@ class _Upgrade:
             self.origins[new] = old
             root.setdefault("$defs", {})[new[1]] = self._built(value_at(self.parts.root, old), old, new)
         for schema, keyword, target in self.references:
-            schema[keyword] = "#" + quote(pointer(self.places[target]), safe="/~!$&'()*+,;=:@")
+            schema[keyword] = "#" + encoded(pointer(self.places[target]).replace("%", "%25"))
         return Upgraded(root, self.origins, tuple(self.ignored))
 
     def _built(self, value: Any, old: Path, new: Path) -> Any:
@@ -272,6 +277,8 @@ class _Upgrade:
         schema, number = part.schema, part.draft.number
         listed = isinstance(schema.get("items"), list) and number < LATEST.number
         for word, value in schema.items():
+            if word in ("$defs", "dependencies") and not isinstance(value, Mapping):
+                continue
             if word in _NAMES and (word != "id" or number == 4):
                 continue
             if number < LATEST.number and (why := self._without_effect(part, word, listed=listed)):
@@ -283,6 +290,8 @@ class _Upgrade:
                         yield ("items",), "prefixItems", value
                 case "additionalItems" if listed:
                     yield (word,), "items", value
+                case "$defs" if number <= 7:  # to which the draft's metaschema says nothing
+                    yield (word,), word, {name: one for name, one in value.items() if isinstance(one, Mapping | bool)}
                 case "dependencies" if number <= 7:
                     for name, kind in (("dependentRequired", list), ("dependentSchemas", (Mapping, bool))):
                         if cases := {key: case for key, case in value.items() if isinstance(case, kind)}:

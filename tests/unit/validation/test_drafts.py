@@ -208,6 +208,21 @@ def test_what_needs_the_network_is_refused_and_the_drafts_metaschema_does_not(dr
     assert decoder_of(own).is_valid({"type": "text"})  # a decoder has no metaschema
 
 
+@pytest.mark.parametrize("draft", DRAFTS, ids=NAMES_OF)
+def test_a_name_in_a_reference_may_have_any_characters(draft: Draft) -> None:
+    for name, reference in (("Page<Order>", "Page<Order>"), ("a b|ü", "a b|ü"), ("50%", "50%25"), ("a/b~", "a~1b~0")):
+        schema = of(draft, {"items": {"$ref": f"#/definitions/{reference}"}, "definitions": {name: {"type": "string"}}})
+        one = compiled(schema)
+        assert [found.pointer for found in one.violations(["a", 1])] == ["/1"]
+        if draft is not LATEST:
+            assert not decoder_of(one).is_valid([1])
+
+
+def test_notes_where_a_later_draft_has_schemas_are_none() -> None:
+    one = compiled(of(D7, {"$defs": {"description": "Two of them", "text": {"type": "string"}}, "dependentSchemas": 3}))
+    assert one.schema == {"$defs": {"text": {"type": "string"}}}
+
+
 def test_a_part_may_be_in_a_draft_of_its_own() -> None:
     pair = of(D7, {"items": [{"type": "string"}], "additionalItems": False})
     for part in (pair, pair | {"$id": "https://example.com/pair"}):

@@ -19,6 +19,7 @@ from stepladder.validation import sse
 from stepladder.validation.completion import read_json
 from stepladder.validation.engine_errors import error_in, error_of
 from stepladder.validation.ladder import Criteria, holds_document, judge
+from stepladder.validation.parse import MAX_BYTES
 from stepladder.validation.termination import AT_MODEL_LIMIT, ENDINGS, STOPS, check, is_runaway, receive, tells_nothing
 from support.schemas import compiled
 
@@ -130,13 +131,16 @@ def test_words_at_the_models_limit_are_truncations() -> None:
         (chat("length", None, function_call={"name": None}), REASONING),
         (chat("length", None, refusal="I can"), BUDGET),
         (chat("length", "ab" * 40), RUNAWAY),
-        (chat("length", None, reasoning="ab" * 40), RUNAWAY),
-        (chat("length", " ", reasoning="ab" * 40), RUNAWAY),
+        (chat("length", None, reasoning="ab" * 40), REASONING),
+        (chat("length", " ", reasoning="ab" * 40), REASONING),
+        (chat("length", "<think>" + "ab" * 40), REASONING),
+        (chat("length", "<think>Yes</think>" + "ab" * 40), RUNAWAY),
         (chat("length", "{", reasoning="ab" * 40), BUDGET),
-        (chat("length", None, reasoning_content="ab" * 40), RUNAWAY),
+        (chat("length", None, reasoning_content="ab" * 40), REASONING),
         (chat("length", "\ud800"), BUDGET),
         (chat("stop", "ab" * 40), ("parse_failure", "syntax")),
-        (chat("repetition", None, reasoning="once"), RUNAWAY),
+        (chat("repetition", None, reasoning="ab" * 40), REASONING),
+        (chat("repetition", None), RUNAWAY),
         (chat("content_filter") | {"usage": {"completion_tokens": 512}}, BUDGET),
         (chat("abort") | {"usage": {"completion_tokens": 512}}, ABORTED),
         (chat("tool_calls") | {"usage": {"completion_tokens": 511}}, VALID),
@@ -223,7 +227,8 @@ def breaks(count: int) -> str:
         ("aabaaab" * 9, True),
         ("abcabcabd" * 7, True),
         ("".join(chr(0x4E00 + number) for number in range(1024)) * 4, True),
-        ("".join(chr(0x4E00 + number) for number in range(1025)) * 4, False),
+        ("".join(chr(0x4E00 + number) for number in range(1025)) * 4, True),
+        ("".join(chr(0x4E00 + number) for number in range(9000)) * 3, False),
         ("x" * 60 + ".", False),
         ("Well: " + "so it goes, " * 6, True),
         (
@@ -234,6 +239,31 @@ def breaks(count: int) -> str:
 )
 def test_where_a_runaway_begins(text: str, runaway: bool) -> None:
     assert is_runaway(text) is runaway
+
+
+@pytest.mark.parametrize("size", [60, 6_000])
+@pytest.mark.parametrize("between", ["", "\n", ",\n", "\n\n```\n\n```json\n"])
+@pytest.mark.parametrize("before", ["", "Here it is:\n```json\n"])
+def test_a_whole_document_and_more_of_the_same_is_a_runaway(size: int, between: str, before: str) -> None:
+    document = json.dumps([{f"field {number}": f"value {number * 7919}" for number in range(size)}])
+    whole = before + document
+    assert not is_runaway(whole)
+    for rest in (document * 5, document[: size // 2], document + between + document[:-1]):
+        assert is_runaway(whole + between + rest)
+
+
+def test_more_of_the_same_may_have_other_values() -> None:
+    assert is_runaway('{"n": 1, "of": "a"}\n{"n": 2, "of": "b"}\n{"n"')
+    assert is_runaway('{"n": 1}{"n":2')
+    for rest in ("", "\n", "\nThat is {all}", '\n{"other": 1}', "]", " and so on"):
+        assert not is_runaway('{"n": 1}' + rest)
+
+
+@pytest.mark.parametrize("unit", ["a" * 63 + "b", "".join(map(chr, range(0x4E00, 0x9000))), '{"a": [1, 2'])
+def test_looking_for_a_runaway_in_a_large_text_ends(unit: str) -> None:
+    text = unit * (MAX_BYTES // len(unit))
+    assert is_runaway(text)
+    is_runaway("x" + text[:-1] + "y")
 
 
 def test_a_runaway_is_found_wherever_looking_for_every_pattern_finds_one() -> None:

@@ -69,7 +69,7 @@ SEMANTIC = rejected(Outcome.SEMANTIC, "arithmetic", errors=WRONG)
 EMPTY = rejected(Outcome.EMPTY, Cause.NO_CONTENT)
 CUT = rejected(Outcome.TRUNCATION, Cause.BUDGET, tokens=150, prompt=50)
 REASONED = rejected(Outcome.TRUNCATION, Cause.REASONING)
-RUNAWAY = rejected(Outcome.TRUNCATION, Cause.RUNAWAY)
+RUNAWAY = rejected(Outcome.TRUNCATION, Cause.RUNAWAY, content=b"so it goes, " * 9)
 DOWN = rejected(Outcome.TRANSPORT, Cause.CONNECT, tokens=0)
 ABANDONED = rejected(Outcome.TRANSPORT, Cause.ABANDONED, tokens=0)
 FREE = RetryLimits(3)
@@ -206,6 +206,15 @@ def test_a_runaway_is_told_to_end_and_not_given_more() -> None:
     assert found.max_completion_tokens == 100
     assert "keep it short" in found.note
     assert "older" not in found.note
+
+
+@pytest.mark.parametrize(
+    "content", [None, b'{"n": 3141592653589793238462643383279502884197169399375105820974944', b"{}"]
+)
+def test_a_runaway_that_does_not_repeat_gets_a_larger_budget(content: bytes | None) -> None:
+    found = again(attempts(rejected(Outcome.TRUNCATION, Cause.RUNAWAY, content=content)), FREE)
+    assert found.max_completion_tokens > 100
+    assert "keep it short" in found.note
 
 
 def test_a_cut_answer_is_not_asked_again_with_no_more_than_was_too_little() -> None:
@@ -458,7 +467,7 @@ def test_no_bound_is_ever_passed(verdicts: list[Verdict], limits: RetryLimits, b
         spent += 0 if verdict.completion.usage is None else verdict.completion.usage.total
         asked = decide(tries, limits, spent, now, "key")
         raised = isinstance(asked, Again) and asked.max_completion_tokens > tries[-1].max_completion_tokens
-        assert not raised or (verdict.outcome is Outcome.TRUNCATION and verdict.cause != Cause.RUNAWAY)
+        assert not raised or verdict.outcome is Outcome.TRUNCATION
     answers = [one for one in verdicts[: len(tries)] if one.outcome is not Outcome.TRANSPORT]
     lost = [one for one in verdicts[: len(tries)] if one.outcome is Outcome.TRANSPORT and one.cause != Cause.ABANDONED]
     assert len(answers) <= limits.attempts
