@@ -164,7 +164,7 @@ class Parts:
 
 def encoded(reference: str) -> str:
     """With the characters escaped that a URI cannot have, such as those of ``Page<Order>``."""
-    return quote(reference, safe="%/~!$&'()*+,;=:@?#[]")
+    return quote(reference, safe="%/~!$&'()*+,;=:@?#")
 
 
 def _joined(base: str, reference: str) -> str:
