@@ -46,8 +46,8 @@ class Draft:
         return "id" if self.number == 4 else "$id"
 
     def has(self, keyword: str) -> bool:
-        """False for a keyword that only a later draft has."""
-        return SINCE.get(keyword, 0) <= self.number
+        """False for a keyword that only another draft has."""
+        return SINCE.get(keyword, 0) <= self.number and (self.number == 2019 or not keyword.startswith("$recursive"))
 
     def is_own(self, uri: str) -> bool:
         """Whether a URI is that of the draft's metaschema, which the validator has without a network."""

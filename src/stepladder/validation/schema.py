@@ -32,9 +32,10 @@ from stepladder.validation.costs import (
 )
 from stepladder.validation.cycles import endless
 from stepladder.validation.drafts import DRAFTS, LATEST
+from stepladder.validation.parts import Parts
 from stepladder.validation.schema_errors import SchemaError, cut, schema_errors, shown
 from stepladder.validation.subschemas import Subschemas, patterns
-from stepladder.validation.upgrade import Parts, Upgraded, encoded, upgrade
+from stepladder.validation.upgrade import Upgraded, encoded, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -65,6 +65,7 @@ def test_the_draft_may_be_spelled_in_each_usual_way(draft: Draft) -> None:
         ([D4, D6, D7, D2019], {"prefixItems": [False]}, [1], None, ""),
         ([D2020], {"prefixItems": [{"type": "string"}], "items": False}, ["a"], ["a", 1], "items"),
         ([D2019], {"type": "object", "additionalProperties": {"$recursiveRef": "#"}}, {"a": {}}, {"a": 1}, "type"),
+        ([D4, D6, D7, D2020], {"type": "object", "$recursiveRef": "#/nothing"}, {"a": 1}, 1, "type"),
     ],
 )  # fmt: skip
 def test_keywords_mean_what_the_draft_says(
