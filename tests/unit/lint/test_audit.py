@@ -229,20 +229,6 @@ def test_a_typical_good_schema_has_no_findings() -> None:
     assert [remark for remark in audit(schema, Role.DECODED) if remark.severity is not Severity.HINT] == []
 
 
-def test_without_a_decoder_not_enforced_is_a_warning() -> None:
-    schema = TEXT | {"not": {"const": "a"}}
-    assert [(r.code, r.severity) for r in audit(schema, Role.DECODED)] == [("not_enforced", Severity.ERROR)]
-    assert [(r.code, r.severity) for r in audit(schema, Role.PROMPTED)] == [("not_enforced", Severity.WARNING)]
-
-
-def test_what_people_hand_in_needs_no_bounds() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "string", "maxlength": 3}, "b": {"pattern": "x"}}}
-    assert found(schema, Role.HANDED_IN) == {
-        ("unknown_keyword", "/properties/a/maxlength"),
-        ("untyped_constraint", "/properties/b/pattern"),
-    }
-
-
 def test_a_misspelt_keyword_has_a_suggestion() -> None:
     remedies = {word: audit({"type": "array", word: 1}, Role.HANDED_IN)[0].remedy for word in ("maxitems", "zzz")}
     assert remedies == {

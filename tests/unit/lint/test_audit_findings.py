@@ -49,13 +49,6 @@ def test_not_enforced_is_an_error_only_under_a_decoder() -> None:
     assert checked(turn(UNIQUE, "decoding: strict, "), "decoding: prompt").machine is None
 
 
-def test_registered_workflows_are_not_audited_again() -> None:
-    workflow = loaded(document(turn(UNIQUE))).document
-    compiled = compile_workflow(workflow, Kit({}, {}), audit=None)
-    assert compiled.machine is not None
-    assert compiled.findings == ()
-
-
 def test_input_and_signals_need_no_bounds() -> None:
     signal = "{type: object, properties: {action: {enum: [go]}, by: {type: string, maxLenght: 9}}}"
     states = f"one: {{wait: {{signal: s, schema: {signal}}}, next: {{go: done}}}}{DONE}"

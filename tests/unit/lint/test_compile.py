@@ -232,45 +232,14 @@ def test_the_system_prompt_may_read_only_the_input() -> None:
     assert codes("done: {end: succeeded}", "system: '{{ turns.x }}'") == [("unknown_name", "/system")]
 
 
-@pytest.mark.parametrize(
-    ("states", "head", "code", "where"),
-    [
-        ("done: {end: succeeded}", "input: {type: objekt}", "bad_schema", "/input/type"),
-        (
-            "one: {ask: Hi, output: {properties: {x: {minimum: low}}}, next: done}",
-            "",
-            "bad_schema",
-            "/states/one/output/properties/x/minimum",
-        ),
-        (
-            "one: {ask: Hi, output: {$ref: '#/$defs/X'}, next: done}",
-            "",
-            "dangling_reference",
-            "/states/one/output/$ref",
-        ),
-        (
-            "one: {ask: Hi, output: {$ref: 'http://x/y'}, next: done}",
-            "",
-            "remote_reference",
-            "/states/one/output/$ref",
-        ),
-        (
-            "one: {ask: Hi, output: {$ref: '#/$defs/X', $defs: {X: {$ref: '#/$defs/X'}}}, next: done}",
-            "",
-            "endless_reference",
-            "/states/one/output/$defs/X",
-        ),
-        (
-            "one: {wait: {signal: s, schema: {pattern: '('}}, next: {go: done}}",
-            "",
-            "bad_schema",
-            "/states/one/wait/schema/pattern",
-        ),
-    ],
-)
-def test_a_bad_schema_is_an_error_at_its_keyword(states: str, head: str, code: str, where: str) -> None:
-    found = codes(states if states.startswith("done") else f"{states}\ndone: {{end: succeeded}}", head)
-    assert (code, where) in found
+def test_a_bad_schema_is_an_error_at_its_keyword() -> None:
+    turn = "one: {ask: Hi, output: {properties: {x: {minimum: low}}}, next: two}"
+    wait = "two: {wait: {signal: s, schema: {pattern: '('}}, next: {go: done}}"
+    assert set(codes(f"{turn}\n{wait}\ndone: {{end: succeeded}}", "input: {type: objekt}")) >= {
+        ("bad_schema", "/input/type"),
+        ("bad_schema", "/states/one/output/properties/x/minimum"),
+        ("bad_schema", "/states/two/wait/schema/pattern"),
+    }
 
 
 def test_an_unknown_tool_has_a_remedy() -> None:
@@ -407,31 +376,24 @@ done: {end: succeeded, result: "signals.one"}
 
 def test_all_errors_of_a_document_are_reported() -> None:
     assert compile_workflow(loaded(document(TEN)).document, KIT).machine is None
-    assert sorted(codes(TEN)) == sorted(
-        [
-            ("bad_template", "/states/one/ask"),
-            ("reserved_action", "/states/one/output"),
-            ("bad_expression", "/states/one/rules/0/check"),
-            ("rule_twice", "/states/one/rules/1/id"),
-            ("unknown_rule", "/states/one/rules/1/call"),
-            ("impossible_word", "/states/one/next/never"),
-            ("unknown_tool", "/states/two/tool"),
-            ("unknown_name", "/states/two/arguments/q"),
-            ("no_edge", "/states/two/next"),
-            ("impossible_word", "/states/two/next/done"),
-            ("bad_schema", "/states/three/wait/schema/type"),
-            ("no_edge", "/states/three/next"),
-            ("effect_differs", "/states/pay/effect"),
-            ("unconfirmed", "/states/pay/next/ok"),
-            ("unknown_name", "/states/done/result"),
-            ("no_output", "/states/four"),
-            ("unreachable_state", "/states/four"),
-            ("unreachable_state", "/states/three"),
-            ("unreachable_state", "/states/pay"),
-            ("no_end", "/states/three"),
-            ("no_end", "/states/pay"),
-        ]
-    )
+    found = {code: {where for other, where in codes(TEN) if other == code} for code, _ in codes(TEN)}
+    assert found == {
+        "bad_template": {"/states/one/ask"},
+        "reserved_action": {"/states/one/output"},
+        "bad_expression": {"/states/one/rules/0/check"},
+        "rule_twice": {"/states/one/rules/1/id"},
+        "unknown_rule": {"/states/one/rules/1/call"},
+        "impossible_word": {"/states/one/next/never", "/states/two/next/done"},
+        "unknown_tool": {"/states/two/tool"},
+        "unknown_name": {"/states/two/arguments/q", "/states/done/result"},
+        "no_edge": {"/states/two/next", "/states/three/next"},
+        "bad_schema": {"/states/three/wait/schema/type"},
+        "effect_differs": {"/states/pay/effect"},
+        "unconfirmed": {"/states/pay/next/ok"},
+        "no_output": {"/states/four"},
+        "unreachable_state": {"/states/four", "/states/three", "/states/pay"},
+        "no_end": {"/states/three", "/states/pay"},
+    }
 
 
 def test_a_states_engine_settings_win_over_the_workflows() -> None:
