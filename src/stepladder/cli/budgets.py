@@ -44,7 +44,6 @@ class Budgets:
                     "document": document,
                     "state": one.state,
                     "max_completion_tokens": one.budget,
-                    "usual": one.usual,
                     "largest": one.largest,
                     "suggested": one.suggested,
                     "endless": [{"pointer": place, "reason": why} for place, why in one.endless],
@@ -98,7 +97,7 @@ async def _counts(
 
     texts: dict[str | None, list[str]] = {}
     for one in answers:
-        texts.setdefault(one.model, []).extend(one.texts)
+        texts.setdefault(one.model, []).extend([] if one.largest is None else [one.largest])
     found: dict[str | None, dict[str, int]] = {}
     for model, written in texts.items():
         counts = await count_tokens(client, identity, written, model=model)
@@ -142,9 +141,9 @@ def print_budgets(out: Console, budgets: Budgets) -> None:
             continue
         width = min(max(len("turn"), *(len(one.state) for one in estimates)), MAX_NAME)
         out.print(f"Tokens of valid answers to {escape(document)}, counted by {escape(str(budgets.tokenizer))}:")
-        out.print(f"  [bold]{'turn':<{width}}  {'usual':>7}  {'largest':>7}  {'budget':>7}  twice the largest[/]")
+        out.print(f"  [bold]{'turn':<{width}}  {'largest':>7}  {'budget':>7}  twice the largest[/]")
         for one in estimates:
-            line = f"  {shorten(one.state, width):<{width}}  {_number(one.usual)}  {_number(one.largest)}  "
+            line = f"  {shorten(one.state, width):<{width}}  {_number(one.largest)}  "
             rest = f"  {_suggestion(one)}"
             short = one.largest is not None and one.budget < one.largest
             budget = f"[yellow]{one.budget:>7}[/]" if short else f"{one.budget:>7}"

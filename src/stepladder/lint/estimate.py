@@ -27,7 +27,7 @@ END = 1
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Sample answers of one turn, for the tokenizer of ``model`` (None: the configured one) to count.
+    """The largest answer of one turn, for the tokenizer of ``model`` (None: the configured one) to count.
 
     ``largest`` is None if answers have no limit; ``endless`` then has the places and reasons, see ``Extent``.
     """
@@ -35,22 +35,16 @@ class Answers:
     state: str
     model: str | None
     budget: int
-    usual: str | None
     largest: str | None
     endless: tuple[tuple[str, str], ...]
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(text for text in (self.usual, self.largest) if text is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``usual`` and ``largest`` in tokens, including the one that ends the answer; ``budget`` is the document's."""
+    """``largest`` in tokens, including the one that ends the answer; ``budget`` is the document's."""
 
     state: str
     budget: int
-    usual: int | None
     largest: int | None
     endless: tuple[tuple[str, str], ...] = ()
 
@@ -66,8 +60,8 @@ def answers_of(machine: Machine) -> list[Answers]:
     for state in machine.states.values():
         if isinstance(state, AskState):
             reach = extent(state.schema)
-            texts = _text(reach.usual), _text(reach.largest)
-            found.append(Answers(state.name, state.model, state.max_completion_tokens, *texts, reach.endless))
+            text = _text(reach.largest)
+            found.append(Answers(state.name, state.model, state.max_completion_tokens, text, reach.endless))
     return found
 
 
@@ -77,10 +71,9 @@ def _text(answer: Answer | None) -> str | None:
 
 
 def estimate(answers: Answers, tokens: Mapping[str, int]) -> Estimate:
-    """``tokens`` has the count of each text of ``answers``."""
-    usual = None if answers.usual is None else tokens[answers.usual] + END
+    """``tokens`` has the count of each text."""
     largest = None if answers.largest is None else tokens[answers.largest] + END
-    return Estimate(answers.state, answers.budget, usual, largest, answers.endless)
+    return Estimate(answers.state, answers.budget, largest, answers.endless)
 
 
 def budget_findings(document: Workflow, estimates: Iterable[Estimate]) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""How long valid answers to a schema may be: one usual answer, and the largest.
+"""The largest valid answer to a schema.
 
-The same schema always has the same answers, and both have passed its validator. There is no answer where a part cannot
-be built, such as a string for a pattern with a look-around.
+The same schema always has the same answer, and it has passed the validator. There is no answer where a part cannot be
+built, such as a string for a pattern with a look-around.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ ROOM = 100_000
 """Maximum characters of the largest answer: some 25,000 tokens, for which a fast model takes minutes."""
 MAX_DEPTH = 50
 """Nested objects and arrays; each takes some of Python's 1,000 frames."""
-_LONG = 200  # characters of a string without a maximum
 _MOST_NAMES = 100  # invented for an object with `minProperties`
 _ANY_ITEM = {"type": ["string", "number"], "maxLength": 24}
 _MANY_DIGITS = Fraction(7_310_585_786_300_049, 10**16)  # of the distance between two bounds
@@ -78,32 +77,25 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """``usual`` is half-way between all bounds, with every member; ``largest`` has everything at its upper bound.
+    """``largest`` has everything at its upper bound, with every member.
 
-    ``largest`` is None if there is no limit, and ``endless`` then has the places and reasons: ``("/text", "it has no
+    It is None if there is no limit, and ``endless`` then has the places and reasons: ``("/text", "it has no
     `maxLength`")``, a pointer into the answer with ``*`` for any item. It is also None if no answer was found.
     """
 
-    usual: Answer | None
     largest: Answer | None
     endless: tuple[tuple[str, str], ...] = ()
 
 
 def extent(schema: Schema) -> Extent:
-    """Sample answers to ``schema``. Never raises."""
-    usual = _built(schema, _Builder(schema.schema, largest=False))
-    builder = _Builder(schema.schema, largest=True)
-    largest = _built(schema, builder)
-    endless = tuple(("".join(f"/{step}" for step in where), why) for where, why in builder.endless.items())
-    return Extent(usual, None if endless else largest, endless)
-
-
-def _built(schema: Schema, builder: _Builder) -> Answer | None:
+    """Never raises."""
+    builder = _Builder(schema.schema)
     try:
         answer = builder.build([((), schema.schema)], (), frozenset(), 0)
     except SpentError:
-        return None
-    return None if answer is None or schema.violations(answer.value) else answer
+        answer = None
+    endless = tuple(("".join(f"/{step}" for step in where), why) for where, why in builder.endless.items())
+    return Extent(None if endless or answer is None or schema.violations(answer.value) else answer, endless)
 
 
 @dataclass
@@ -111,7 +103,6 @@ class _Builder:
     """Builds one answer. Different values of ``variant`` give different items, for ``uniqueItems``."""
 
     root: Json
-    largest: bool
     work: Work = field(default_factory=lambda: Work(WORK))
     endless: dict[Where, str] = field(default_factory=dict)
 
@@ -128,8 +119,7 @@ class _Builder:
             self._no_end(where, "it contains values of its own kind")
         kinds = [(one, kind) for one in values for kind in (one.likely_types if one.listed is None else ["listed"])]
         built = (self._of_kind(kind, one, where, variant) for one, kind in kinds)
-        found = (answer for answer in built if answer is not None)
-        return max(found, key=lambda answer: answer.width, default=None) if self.largest else next(found, None)
+        return max((one for one in built if one is not None), key=lambda answer: answer.width, default=None)
 
     def _of_kind(self, kind: str, one: Value, where: Where, variant: int) -> Answer | None:
         if one.types is None and kind != "listed":
@@ -144,7 +134,7 @@ class _Builder:
             case "integer" | "number":
                 if not (one.has(*_LOWER) and one.has(*_UPPER)):
                     self._no_end(where, "it has no `minimum` and `maximum`")
-                return self._leaf(_numbers(one, integer=kind == "integer", largest=self.largest), variant)
+                return self._leaf(_numbers(one, integer=kind == "integer"), variant)
             case "string":
                 return self._text(one, where, variant)
             case "array":
@@ -155,34 +145,31 @@ class _Builder:
     def _leaf(self, values: Iterable[Json], variant: int) -> Answer | None:
         found = [Answer(value, _width(value)) for value in values]
         self.work.spend(len(found) + sum(answer.width for answer in found) // 50)
-        if self.largest:
-            found.sort(key=lambda answer: -answer.width)
+        found.sort(key=lambda answer: -answer.width)
         return found[variant % len(found)] if found else None
 
     def _no_end(self, where: Where, why: str) -> None:
-        if self.largest:
-            self.endless.setdefault(where, why)
+        self.endless.setdefault(where, why)
 
     def _text(self, one: Value, where: Where, variant: int) -> Answer | None:
         least = int(max(one.all("minLength"), default=0))
-        most = int(min(one.all("maxLength"), default=least + _LONG))
         name, pattern = (next(iter(one.all(word)), None) for word in ("format", "pattern"))
-        bounded = one.has("maxLength")
-        if not bounded and name not in BOUNDED_FORMATS and longest(str(pattern or "")) is None:
+        matched = longest(str(pattern or ""))
+        most = int(min(one.all("maxLength"), default=max(least, 80) if matched is None else matched))
+        if not one.has("maxLength") and name not in BOUNDED_FORMATS and matched is None:
             self._no_end(where, "it has no `maxLength`")
         elif most > ROOM:
             self._no_end(where, f"it may be longer than {ROOM:,} characters")
         most = min(most, ROOM)
         if most < least:
             return None
-        length = most if self.largest else (least + most) // 2 if bounded else min(least + 24, most)
         if name in _FORMATS:
             return self._leaf([text for text in _FORMATS[str(name)] if least <= len(text) <= most], 0)
         if pattern is None:
             start = _STARTS[variant % len(_STARTS)]
-            return self._leaf([(_PROSE[start:] + _PROSE * (length // len(_PROSE) + 1))[:length]], 0)
+            return self._leaf([(_PROSE[start:] + _PROSE * (most // len(_PROSE) + 1))[:most]], 0)
         read = read_pattern(str(pattern))
-        text = None if read is None or read.shortest > most else read.text(length)
+        text = None if read is None or read.shortest > most else read.text(most)
         return None if text is None else self._leaf([text], 0)
 
     def _array(self, one: Value, where: Where, variant: int) -> Answer | None:
@@ -201,8 +188,7 @@ class _Builder:
             self._no_end(where, "it has no `maxItems`")
         elif rest[0][1] is _ANY_ITEM and most > len(first):
             self._no_end((*where, "*"), "it has no `type`")
-        top = max(least, 3) if most is None else most
-        count = top if self.largest else max((least + top) // 2, min(1, top))
+        count = max(least, 1) if most is None else most
         items: list[Answer] = []
         seen: set[str] = set()
         unlike = any(one.all("uniqueItems"))
@@ -265,13 +251,13 @@ def _width(value: Json) -> int:
     return len(json.dumps(value, ensure_ascii=False))
 
 
-def _numbers(one: Value, *, integer: bool, largest: bool) -> list[int | float]:
-    """Candidates within the bounds: the bounds and a number with many digits, or one half-way."""
+def _numbers(one: Value, *, integer: bool) -> list[int | float]:
+    """Candidates within the bounds: the bounds and a number with many digits."""
     low = max((_exact(bound) for word in _LOWER for bound in one.all(word)), default=None)
     high = min((_exact(bound) for word in _UPPER for bound in one.all(word)), default=None)
     least = low if low is not None else min(Fraction(0), high or Fraction(0))
     most = high if high is not None else max(Fraction(72), 2 * least)
-    wanted = [least, most, least + (most - least) * _MANY_DIGITS] if largest else [(least + most) / 2]
+    wanted = [least, most, least + (most - least) * _MANY_DIGITS]
     if integer or one.has("multipleOf"):
         step = _exact(next(iter(one.all("multipleOf")), 1))
         step = step * step.denominator if integer else step

@@ -20,16 +20,15 @@ def machine(rest: str = "", output: str = NOTE, head: str = "") -> Any:
 
 
 def found(one: Any, tokens: int) -> list[Finding]:
-    estimates = [Estimate("note", one.ask("note").max_completion_tokens, 1, tokens)]
+    estimates = [Estimate("note", one.ask("note").max_completion_tokens, tokens)]
     return list(budget_findings(one.document, estimates))
 
 
 def test_answers_are_valid_json_on_one_line() -> None:
     [answers] = answers_of(machine())
-    assert answers.usual is not None
     assert answers.largest is not None
     assert answers.largest.startswith('{"text": "')
-    assert [len(json.loads(text)["text"]) for text in answers.texts] == [20, 40]
+    assert len(json.loads(answers.largest)["text"]) == 40
 
 
 def test_answers_may_choose_a_tool() -> None:
@@ -48,8 +47,8 @@ done: {end: succeeded}""")
 
 def test_twice_the_largest_is_suggested_with_its_end_token() -> None:
     [answers] = answers_of(machine())
-    one = estimate(answers, {str(answers.usual): 9, str(answers.largest): 15})
-    assert (one.usual, one.largest, one.suggested) == (9 + END, 15 + END, 2 * (15 + END))
+    one = estimate(answers, {str(answers.largest): 15})
+    assert (one.largest, one.suggested) == (15 + END, 2 * (15 + END))
 
 
 def test_a_budget_below_the_largest_is_a_warning() -> None:
@@ -73,8 +72,7 @@ def test_a_schema_without_a_limit_is_a_hint() -> None:
     one = machine(output=FREE)
     [answers] = answers_of(one)
     assert answers.largest is None
-    assert answers.usual is not None
-    unbounded = estimate(answers, {answers.usual: 9})
+    unbounded = estimate(answers, {})
     assert (unbounded.largest, unbounded.suggested) == (None, None)
     [hint] = budget_findings(one.document, [unbounded])
     assert (hint.code, hint.severity) == ("budget_unbounded", Severity.HINT)
