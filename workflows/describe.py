@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from stepladder.schemas.canonical import canonical
-from stepladder.workflows.actions import followed
+from stepladder.schemas.pointer import resolve, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,3 +121,20 @@ def _bounds(schema: Mapping[str, Any]) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def followed(schema: Any, root: Any) -> Any:
+    """The schema merged with its ``$ref``'s target; keywords next to the ``$ref`` override the target's."""
+    seen: set[str] = set()
+    while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
+        seen.add(schema["$ref"])
+        target = referenced(schema["$ref"], root)
+        beside = {word: value for word, value in schema.items() if word != "$ref"}
+        schema = {**target, **beside} if isinstance(target, Mapping) else target
+    return schema
+
+
+def referenced(reference: str, root: Any) -> Any:
+    """The target of a local reference that is a JSON pointer, or None."""
+    path = resolve(unquote(reference[1:]), root) if reference.startswith("#") else None
+    return None if path is None else value_at(root, path)

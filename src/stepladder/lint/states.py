@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
+from stepladder.lint.actions import Actions, actions_of, with_tools
 from stepladder.lint.audit.remark import Role
 from stepladder.lint.members import Presence, member
 from stepladder.lint.transitions import check_ask, check_call, check_wait, next_of
@@ -14,7 +15,6 @@ from stepladder.schemas.finding import Severity
 from stepladder.schemas.pointer import pointer_steps
 from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect
 from stepladder.validation.schema import BadSchema, Schema, compile_schema
-from stepladder.workflows.actions import Actions, actions_of, with_tools
 from stepladder.workflows.describe import describe
 from stepladder.workflows.lists import UNIQUE
 from stepladder.workflows.machine import (

@@ -13,7 +13,7 @@ from stepladder.workflows.machine import ALWAYS, ERROR, EXHAUSTED, OK, TIMEOUT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stepladder.workflows.actions import Actions
+    from stepladder.lint.actions import Actions
 
 MACHINE_WORDS = (ALWAYS, EXHAUSTED, TIMEOUT)
 MACHINE_SIGNALS = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepladder.lint.audit.vocabulary import Kinds
     from stepladder.schemas.jsontypes import Json
 
-MOST = 500
+MOST = 2_000
 """Alternatives of one value; those of an ``allOf`` of unions multiply."""
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 _HINTS = {

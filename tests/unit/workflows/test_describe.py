@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from stepladder.workflows.actions import with_tools
+from stepladder.lint.actions import with_tools
 from stepladder.workflows.describe import MOST_LINES, describe
 from support.machines import QUERY, tool
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from stepladder.workflows.actions import Actions, actions_of, followed, referenced, with_tools
+from stepladder.lint.actions import Actions, actions_of, with_tools
+from stepladder.workflows.describe import followed, referenced
 from support.machines import QUERY, tool
 from support.schemas import compiled
 
