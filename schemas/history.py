@@ -55,7 +55,7 @@ class Attempt(ResponseModel):
     """The completion byte for byte; set by the read service alone."""
 
 
-class Turn(ResponseModel):
+class TurnVisit(ResponseModel):
     """One visit to a state that asks the model."""
 
     ordinal: int

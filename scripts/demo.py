@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from stepladder.schemas.history import Attempt, Turn
+    from stepladder.schemas.history import Attempt, TurnVisit
     from stepladder.schemas.responses import Job
     from stepladder.workflows.machine import Machine
 
@@ -56,7 +56,7 @@ class Shown:
     label: str
     machine: Machine
     job: Job
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnVisit, ...]
 
 
 def main() -> int:
@@ -165,7 +165,7 @@ def text(attempt: Attempt) -> str:
     return " ".join((attempt.content or "").split())
 
 
-def mended(turn: Turn) -> tuple[Attempt, Attempt] | None:
+def mended(turn: TurnVisit) -> tuple[Attempt, Attempt] | None:
     for before, after in zip(turn.attempts, turn.attempts[1:], strict=False):
         if before.outcome is Outcome.SEMANTIC and after.outcome is Outcome.VALID:
             return before, after

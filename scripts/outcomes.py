@@ -22,8 +22,8 @@ from stepladder.schemas.outcomes import CAUSES, Cause, Outcome, RungState
 from stepladder.schemas.tool import Kit
 from stepladder.validation.ladder import RUNGS as RUNGS_OF
 from stepladder.validation.parse import MAX_BYTES
-from stepladder.workflows.job import Attempt
-from stepladder.workflows.retry import Again, GiveUp, RetryLimits, decide, wants_fresh_connection
+from stepladder.workflows.job import Attempt, JobFailure
+from stepladder.workflows.retry import Again, RetryLimits, decide, wants_fresh_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,7 +213,7 @@ def _follows(example: Example) -> str:
     if example.verdict.ok:
         return "the machine takes the next transition"
     match example.decide(RetryLimits(ATTEMPTS)):
-        case GiveUp(failure):
+        case JobFailure(failure):
             return f"the turn fails at once: `{failure}`"
         case Again() as again:
             return _again(example.attempt, again)
@@ -234,11 +234,11 @@ def _again(attempt: Attempt, again: Again) -> str:
 
 def _counts_as(example: Example) -> str:
     """Which limit ends the turn if no further attempt of this kind is allowed."""
-    if example.verdict.ok or isinstance(example.decide(RetryLimits(ATTEMPTS)), GiveUp):
+    if example.verdict.ok or isinstance(example.decide(RetryLimits(ATTEMPTS)), JobFailure):
         return ""
-    if isinstance(example.decide(RetryLimits(1)), GiveUp):
+    if isinstance(example.decide(RetryLimits(1)), JobFailure):
         return "`attempts`"
-    return "`transport`" if isinstance(example.decide(RetryLimits(ATTEMPTS, transport=0)), GiveUp) else "neither"
+    return "`transport`" if isinstance(example.decide(RetryLimits(ATTEMPTS, transport=0)), JobFailure) else "neither"
 
 
 def _bounds(found: list[Example]) -> Iterator[str]:
@@ -257,9 +257,9 @@ def _bounds(found: list[Example]) -> Iterator[str]:
         ("`limits.deadline_s`", lost.decide(RetryLimits(ATTEMPTS, deadline_at=late))),
     )
     for what, decision in ends:
-        if not isinstance(decision, GiveUp):
+        if not isinstance(decision, JobFailure):
             raise TypeError(f"{what} does not end the turn: {decision}")
-        yield f"| {what} | `{decision.failure}` | {_code(decision.detail, 2 * LONGEST)} |"
+        yield f"| {what} | `{decision.kind}` | {_code(decision.detail, 2 * LONGEST)} |"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from stepladder.models.children import cancel_orphans
+from stepladder.models.child_jobs import cancel_orphans
 from stepladder.models.due import take_due
 from stepladder.models.retention import retain
 from stepladder.schemas.errors import UnreachableError

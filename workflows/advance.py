@@ -16,7 +16,7 @@ from stepladder.schemas.job import Failure, JobStatus
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.workflows import child_calls, lists, retry, tool_calls, turns, waits
-from stepladder.workflows.builder import IllegalEventError, JobFailure, TransitionBuilder
+from stepladder.workflows.builder import IllegalEventError, TransitionBuilder
 from stepladder.workflows.events import (
     Cancelled,
     ChildrenSeen,
@@ -30,7 +30,7 @@ from stepladder.workflows.events import (
     ToolUnknown,
     Unresolved,
 )
-from stepladder.workflows.job import Turn
+from stepladder.workflows.job import JobFailure, Turn
 from stepladder.workflows.machine import EXHAUSTED, AskState, ChildState, EndState, ToolState, WaitState, evaluate
 from stepladder.workflows.names import names_of
 from stepladder.workflows.transition import (
@@ -252,7 +252,7 @@ def _decide(builder: TransitionBuilder, turn: Turn, *, rested: bool = False) -> 
             return _hold(builder)
         case retry.Again() as again:
             return Ask(*turns.open_attempt(builder, turn, again))
-        case retry.GiveUp(kind, detail):
+        case JobFailure(kind, detail):
             failure = JobFailure(kind, f"state {turn.state}: {detail}")
             turns.give_up(builder, turn, failure)
             return _arrive(builder, failure)
@@ -332,8 +332,8 @@ def _enter_turn(builder: TransitionBuilder, state: AskState) -> Command | JobFai
         case retry.Again() as again:
             turn = turns.open_turn(builder, state)
             return turn if isinstance(turn, JobFailure) else Ask(*turns.open_attempt(builder, turn, again))
-        case retry.GiveUp(failure, detail):
-            return JobFailure(failure, f"state {state.name}: {detail}")
+        case JobFailure(kind, detail):
+            return JobFailure(kind, f"state {state.name}: {detail}")
         case other:
             assert_never(other)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import Failure, JobStatus
-from stepladder.workflows.job import Message
+from stepladder.workflows.job import JobFailure, Message
 from stepladder.workflows.machine import AskState, ToolState
 from stepladder.workflows.retry import RetryLimits
 from stepladder.workflows.transition import Finished, Transition
@@ -31,14 +31,6 @@ class IllegalEventError(Exception):
 
     def __init__(self, job: Job, event: Event) -> None:
         super().__init__(f"job {job.id} is {job.status} in state {job.state} and takes no {type(event).__name__}")
-
-
-@dataclass(frozen=True, slots=True)
-class JobFailure:
-    """A failure that ends the job unless the state has an edge for it."""
-
-    kind: Failure
-    detail: str
 
 
 class TransitionBuilder:

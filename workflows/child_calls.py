@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import CHILDREN, Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
-from stepladder.workflows.builder import JobFailure
+from stepladder.workflows.job import JobFailure
 from stepladder.workflows.lists import items_of
 from stepladder.workflows.machine import ERROR, OK, ChildState, evaluate
 from stepladder.workflows.names import EACH, names_of

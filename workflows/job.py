@@ -109,6 +109,14 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class JobFailure:
+    """A failure that ends the job unless the state has an edge for it."""
+
+    kind: Failure
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """The machine's memory. ``visits`` are oldest first, and only the last one may be open (``closed_at`` None).
 

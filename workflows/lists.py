@@ -15,8 +15,7 @@ from stepladder.schemas.job import Failure
 from stepladder.schemas.pointer import resolve, value_at
 from stepladder.validation.expressions import EvaluationFailure
 from stepladder.validation.semantic import Rule
-from stepladder.workflows.builder import JobFailure
-from stepladder.workflows.job import Turn
+from stepladder.workflows.job import JobFailure, Turn
 from stepladder.workflows.machine import ALWAYS, EXHAUSTED
 from stepladder.workflows.names import EACH, names_of
 from stepladder.workflows.visits import ListRun, VisitStatus

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.validation.termination import AT_MODEL_LIMIT, repeats
+from stepladder.workflows.job import JobFailure
 from stepladder.workflows.notes import note_on
 
 if TYPE_CHECKING:
@@ -58,21 +59,13 @@ class Again:
     after_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """The turn has failed; ``detail`` says which bound it was."""
-
-    failure: Failure
-    detail: str
-
-
-Decision: TypeAlias = Again | GiveUp
+Decision: TypeAlias = Again | JobFailure
 
 
 def first(budget: int, limits: RetryLimits, spent: int, now: datetime) -> Decision:
     """Whether a turn may be asked at all. ``spent`` are the job's tokens so far, ``budget`` is for the completion."""
     if limits.attempts <= 0:
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, "retry.attempts is 0, so that the turn may not be asked")
+        return JobFailure(Failure.ATTEMPTS_EXHAUSTED, "retry.attempts is 0, so that the turn may not be asked")
     return _bounded(Again(budget), limits, spent, now)
 
 
@@ -92,11 +85,11 @@ def decide(
         case Outcome.TRANSPORT:
             decision = _transport(attempts, verdict, limits, key)
         case Outcome.SCHEMA_REJECTED:
-            decision = GiveUp(Failure.SCHEMA_REJECTED, _detail(verdict))
+            decision = JobFailure(Failure.SCHEMA_REJECTED, _detail(verdict))
         case Outcome.REQUEST_REJECTED:
-            decision = GiveUp(Failure.REQUEST_REJECTED, _detail(verdict))
+            decision = JobFailure(Failure.REQUEST_REJECTED, _detail(verdict))
         case Outcome.REFUSED:
-            decision = GiveUp(Failure.REFUSED, _detail(verdict))
+            decision = JobFailure(Failure.REFUSED, _detail(verdict))
         case Outcome.TRUNCATION:
             decision = _answered(attempts, verdict, limits) or _truncation(last, verdict, limits)
         case Outcome.EMPTY | Outcome.PARSE_FAILURE | Outcome.SCHEMA_VIOLATION | Outcome.SEMANTIC:
@@ -105,14 +98,14 @@ def decide(
             raise ValueError("only an attempt that failed is retried")
         case _:
             assert_never(verdict.outcome)
-    if isinstance(decision, GiveUp):
+    if isinstance(decision, JobFailure):
         return decision
     again = replace(decision, after_s=0.0) if rested else decision
     bounded = _bounded(again, limits, spent, now, prompt=_prompt_tokens(attempts))
     cut_at = last.max_completion_tokens
     if isinstance(bounded, Again) and bounded.max_completion_tokens <= cut_at < again.max_completion_tokens:
         detail = f"{spent} of {limits.token_budget} tokens are spent; the rest is too few for an answer cut at {cut_at}"
-        return GiveUp(Failure.TOKEN_BUDGET, detail)
+        return JobFailure(Failure.TOKEN_BUDGET, detail)
     return bounded
 
 
@@ -121,15 +114,15 @@ def wants_fresh_connection(attempts: Sequence[Attempt]) -> bool:
     return len(attempts) > 1 and _is_lost(attempts[-2])
 
 
-def _answered(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimits) -> GiveUp | None:
+def _answered(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimits) -> JobFailure | None:
     """The end of a turn whose answer is a repetition, or its last allowed one."""
     answers = [attempt for attempt in attempts if not _is_lost(attempt)]
     said = _said(answers[-1])
     if said is not None and said in map(_said, answers[:-1]):
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, f"repeated: the same answer came twice, {_detail(verdict)}")
+        return JobFailure(Failure.ATTEMPTS_EXHAUSTED, f"repeated: the same answer came twice, {_detail(verdict)}")
     if len(answers) >= limits.attempts:
         detail = f"{len(answers)} of {limits.attempts} attempts, {_detail(verdict)}"
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
+        return JobFailure(Failure.ATTEMPTS_EXHAUSTED, detail)
     return None
 
 
@@ -152,7 +145,9 @@ def _truncation(last: Attempt, verdict: Verdict, limits: RetryLimits) -> Decisio
         return Again(last.max_completion_tokens, note)  # more budget would be filled with more of the same
     word, usage = verdict.completion.finish_reason, verdict.completion.usage
     if word is not None and word.lower() in AT_MODEL_LIMIT:
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, f"the model's limit, as the engine says ({word}): {_detail(verdict)}")
+        return JobFailure(
+            Failure.ATTEMPTS_EXHAUSTED, f"the model's limit, as the engine says ({word}): {_detail(verdict)}"
+        )
     raised = last.max_completion_tokens * RAISE
     if limits.max_model_len is not None:
         prompt = 0 if usage is None else usage.prompt_tokens
@@ -160,7 +155,7 @@ def _truncation(last: Attempt, verdict: Verdict, limits: RetryLimits) -> Decisio
         if raised <= last.max_completion_tokens:
             detail = f"the model's limit of {limits.max_model_len} tokens, {prompt} of them for the prompt, leaves no"
             detail += f" more than the {last.max_completion_tokens} that were too few: {_detail(verdict)}"
-            return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
+            return JobFailure(Failure.ATTEMPTS_EXHAUSTED, detail)
     return Again(raised, note)
 
 
@@ -171,7 +166,7 @@ def _transport(attempts: Sequence[Attempt], verdict: Verdict, limits: RetryLimit
     retries = _losses(attempts) - 1
     if limits.transport is not None and retries >= limits.transport:
         detail = f"{retries} of {limits.transport} transport retries, {_detail(verdict)}"
-        return GiveUp(Failure.ATTEMPTS_EXHAUSTED, detail)
+        return JobFailure(Failure.ATTEMPTS_EXHAUSTED, detail)
     in_a_row = _losses(takewhile(_is_lost, reversed(attempts)))
     after_s = backoff(in_a_row, f"{key}/{last.ordinal}")
     return Again(last.max_completion_tokens, last.note, max(after_s, verdict.retry_after_s or 0.0))
@@ -216,12 +211,12 @@ def _bounded(again: Again, limits: RetryLimits, spent: int, now: datetime, promp
         left = limits.token_budget - spent - prompt
         if left <= 0:
             needed = f", and the prompt takes {prompt}" if spent < limits.token_budget else ""
-            return GiveUp(Failure.TOKEN_BUDGET, f"{spent} of {limits.token_budget} tokens are spent{needed}")
+            return JobFailure(Failure.TOKEN_BUDGET, f"{spent} of {limits.token_budget} tokens are spent{needed}")
         most = min(most, left)
     if limits.deadline_at is not None and now + timedelta(seconds=again.after_s) >= limits.deadline_at:
         deadline = limits.deadline_at.isoformat(timespec="seconds")
         late = f"comes before the end of a backoff of {again.after_s:.1f} s" if again.after_s > 0 else "has passed"
-        return GiveUp(Failure.DEADLINE, f"the deadline, {deadline}, {late}")
+        return JobFailure(Failure.DEADLINE, f"the deadline, {deadline}, {late}")
     return replace(again, max_completion_tokens=most)
 
 

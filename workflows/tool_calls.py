@@ -13,7 +13,7 @@ from stepladder.schemas.canonical import exact_hash
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import SETTLEMENT, Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
-from stepladder.workflows.builder import JobFailure
+from stepladder.workflows.job import JobFailure
 from stepladder.workflows.machine import ERROR, OK, ToolState, evaluate
 from stepladder.workflows.names import names_of
 from stepladder.workflows.retry import backoff

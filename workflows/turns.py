@@ -11,9 +11,8 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows import lists
-from stepladder.workflows.builder import JobFailure
 from stepladder.workflows.degrade import remnant
-from stepladder.workflows.job import Attempt, Turn
+from stepladder.workflows.job import Attempt, JobFailure, Turn
 from stepladder.workflows.loops import find_circle
 from stepladder.workflows.machine import ALWAYS
 from stepladder.workflows.names import names_of

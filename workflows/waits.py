@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.validation.expressions import EvaluationFailure
-from stepladder.workflows.builder import JobFailure
+from stepladder.workflows.job import JobFailure
 from stepladder.workflows.machine import TIMEOUT, ToolState, WaitState, evaluate
 from stepladder.workflows.names import names_of
 from stepladder.workflows.tool_calls import call_of

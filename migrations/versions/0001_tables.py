@@ -132,9 +132,7 @@ TABLES = {
         started_at timestamptz,
         finished_at timestamptz,
         FOREIGN KEY (workflow, version) REFERENCES workflows (name, version),
-        CONSTRAINT jobs_parent_check CHECK (
-            (parent IS NULL) = (parent_visit IS NULL) AND (parent IS NULL) = (parent_index IS NULL)
-        ),
+        CONSTRAINT jobs_parent_check CHECK (num_nulls(parent, parent_visit, parent_index) IN (0, 3)),
         CONSTRAINT jobs_lease_check CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
         CONSTRAINT jobs_finished_check CHECK (
             (finished_at IS NOT NULL) = (status IN ('succeeded', 'failed', 'cancelled'))
@@ -296,10 +294,10 @@ TABLES = {
 }
 
 AFTERWARDS = (
-    (
-        "CREATE INDEX jobs_wake ON jobs (priority DESC, wake_at)"
-        " WHERE wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL"
-    ),
+    """
+    CREATE INDEX jobs_wake ON jobs (priority DESC, wake_at)
+    WHERE wake_at IS NOT NULL AND paused_at IS NULL AND held_at IS NULL
+    """,
     "CREATE INDEX jobs_lineage ON jobs (lineage)",
     "CREATE INDEX jobs_replay_of ON jobs (replay_of) WHERE replay_of IS NOT NULL",
     "CREATE UNIQUE INDEX jobs_bulk ON jobs (bulk, replay_of) WHERE bulk IS NOT NULL",
@@ -364,21 +362,16 @@ AFTERWARDS = (
         RAISE EXCEPTION 'a row of % stays as it was written', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
     END $$
     """,
-    """
-    CREATE TRIGGER events_are_appended BEFORE UPDATE ON events
-    FOR EACH ROW EXECUTE FUNCTION stepladder_refuse_change()
-    """,
+    "CREATE TRIGGER events_unchanged BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION stepladder_refuse_change()",
     """
     CREATE FUNCTION stepladder_refuse_verdict() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE
         kept attempts := OLD;
     BEGIN
-        IF current_setting('stepladder.retention', true) = 'on' THEN
-            kept.raw := NULL;
-            kept.content := NULL;
-            IF NEW::text = kept::text THEN
-                RETURN NEW;
-            END IF;
+        kept.raw := NULL;
+        kept.content := NULL;
+        IF current_setting('stepladder.retention', true) = 'on' AND NEW::text = kept::text THEN
+            RETURN NEW;
         END IF;
         RAISE EXCEPTION 'a row of % stays as it was written', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
     END $$

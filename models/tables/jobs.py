@@ -70,9 +70,7 @@ jobs = sa.Table(
     sa.ForeignKeyConstraint(["workflow", "version"], ["workflows.name", "workflows.version"]),
     one_of("status", JobStatus),
     one_of("failure", Failure),
-    sa.CheckConstraint(
-        "(parent IS NULL) = (parent_visit IS NULL) AND (parent IS NULL) = (parent_index IS NULL)", name="parent"
-    ),
+    sa.CheckConstraint("num_nulls(parent, parent_visit, parent_index) IN (0, 3)", name="parent"),
     sa.CheckConstraint("(lease_owner IS NULL) = (lease_until IS NULL)", name="lease"),
     sa.CheckConstraint(
         f"(finished_at IS NOT NULL) = (status IN ({listed(status for status in JobStatus if status.final)}))",

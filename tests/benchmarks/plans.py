@@ -21,7 +21,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from stepladder.embedded import postgres
-from stepladder.models import children, hot, migrate, retention, variants
+from stepladder.models import child_jobs, hot, migrate, retention, variants
 from stepladder.models.database import Database
 from stepladder.queries import counts, rare, reads, request, search
 from stepladder.queries.listing import candidates, page, places
@@ -91,7 +91,7 @@ def _of_a_job(job: UUID, attempt: UUID) -> Iterator[Case]:
         "events": (reads._EVENTS, one),
         "visits": (hot.VISITS, one),
         "signals": (reads._SIGNALS, one),
-        "children": (children.RECORDS, one | {"most": children.MOST}),
+        "children": (child_jobs.RECORDS, one | {"most": child_jobs.MOST}),
         "replays": (variants._REPLAYS, one),
         "raw": (reads._RAW, {"attempt": attempt}),
         "request": (request._REQUEST, {"attempt": attempt}),

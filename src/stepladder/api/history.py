@@ -16,7 +16,7 @@ from stepladder.api.problems import Mistake, invalid, not_found
 from stepladder.api.specification import answered, problems
 from stepladder.engine.wire import encode
 from stepladder.schemas.errors import UnreachableError
-from stepladder.schemas.history import Timeline, Turn
+from stepladder.schemas.history import Timeline, TurnVisit
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 
 @router.get(
     "/jobs/{job_id}/turns",
-    responses={200: {"model": list[Turn], "description": "Turns, with their attempts"}, **problems(404)},
+    responses={200: {"model": list[TurnVisit], "description": "Turns, with their attempts"}, **problems(404)},
 )
 async def get_turns(job_id: UUID, services: ServicesDep, _: Reader) -> JsonAnswer:
     """Every turn with every attempt, open ones included."""

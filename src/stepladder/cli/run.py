@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
-    from stepladder.schemas.history import Turn
+    from stepladder.schemas.history import TurnVisit
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
@@ -136,7 +136,7 @@ def _check_signals(machine: Machine, called: Sequence[Machine], payloads: Mappin
 
 async def _run(
     settings: Settings, url: str, engine_url: str, request: _Request, observe: Callable[[Transition], None]
-) -> tuple[Job, tuple[Turn, ...]]:
+) -> tuple[Job, tuple[TurnVisit, ...]]:
     from stepladder.runner.drive import Driver
     from stepladder.wiring.system import open_system
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from stepladder.cli.session import Session
-    from stepladder.schemas.history import Event, Timeline, Turn
+    from stepladder.schemas.history import Event, Timeline, TurnVisit
     from stepladder.schemas.responses import Job
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     job: Job
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnVisit, ...]
     timeline: Timeline
     events: tuple[Event, ...]
     replays: tuple[Job, ...]
@@ -79,7 +79,7 @@ async def _found(session: Session, job_id: UUID, turn: int | None, attempt: int 
     )
 
 
-async def _turns(session: Session, job: Job, turn: int | None, attempt: int | None) -> tuple[Turn, ...]:
+async def _turns(session: Session, job: Job, turn: int | None, attempt: int | None) -> tuple[TurnVisit, ...]:
     """Raises ``BadInputError`` if the job has no such turn or attempt."""
     turns = await session.reads.turns(job.id)
     if turn is None:

@@ -39,7 +39,7 @@ MAX_QUICK = 5
 
 
 async def supervise(
-    children: Sequence[Child], embedded: Mapping[str, str], announce: Callable[[], Awaitable[None]]
+    children: Sequence[ChildProcess], embedded: Mapping[str, str], announce: Callable[[], Awaitable[None]]
 ) -> str | None:
     """Keep the children running until a signal comes (None) or an embedded server ends (its name).
 
@@ -90,7 +90,7 @@ def _handled_by(handler: Callable[[], None]) -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class Child:
+class ChildProcess:
     """One of our own commands as a child process. Use it in the main thread: the kernel ends the child with it."""
 
     name: str

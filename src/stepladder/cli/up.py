@@ -132,7 +132,7 @@ def _run_until_stopped(system: _System) -> None:
 
 def _run_once(system: _System) -> str | None:
     """The name of the embedded server that ended, or None after a signal."""
-    from stepladder.cli.supervisor import Child, JoinedLog, supervise
+    from stepladder.cli.supervisor import ChildProcess, JoinedLog, supervise
     from stepladder.wiring import servers
     from stepladder.wiring.logs import say
 
@@ -152,7 +152,7 @@ def _run_once(system: _System) -> str | None:
         noted = broker_url if "Valkey" in embedded else None
         system.write_note(replace(system.note, url=system.url, broker_url=noted, engine_url=engine_url))
         urls = {"DATABASE_URL": database_url, "BROKER_URL": broker_url, "ENGINE_URL": engine_url}
-        children = [Child(name, _variables(settings, urls), JoinedLog(sys.stderr)) for name in ("worker", "api")]
+        children = [ChildProcess(name, _variables(settings, urls), JoinedLog(sys.stderr)) for name in ("worker", "api")]
         return asyncio.run(supervise(children, embedded, lambda: _announce_when_ready(system)))
 
 

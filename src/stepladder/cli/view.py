@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from stepladder.schemas.degraded import Degraded
-    from stepladder.schemas.history import Attempt, Turn
+    from stepladder.schemas.history import Attempt, TurnVisit
     from stepladder.schemas.responses import ChildJob, Job, OpenSettlement, OpenWait
 
 MAX_LOSSES = 10
@@ -23,7 +23,7 @@ MAX_ANSWER = 200  # characters; the table shows what fits
 RUNGS = {"passed": "[green]+[/]", "failed": "[red]x[/]", "not_reached": "."}
 
 
-def print_job(out: Console, job: Job, turns: Sequence[Turn], *, raw: bool = False) -> None:
+def print_job(out: Console, job: Job, turns: Sequence[TurnVisit], *, raw: bool = False) -> None:
     """The job's state, a row for every attempt, what was wrong with each answer, and the result."""
     print_state(out, job)
     if any(turn.carried or turn.attempts for turn in turns):
@@ -148,7 +148,7 @@ def _json(value: object) -> str:
     return escape(json.dumps(value, ensure_ascii=False, default=dict))
 
 
-def _turns_table(turns: Sequence[Turn]) -> Table:
+def _turns_table(turns: Sequence[TurnVisit]) -> Table:
     """One row for each attempt, or for a turn that was carried over. T P S R are the rungs."""
     table = make_table(
         "turn", "state", "try", "outcome", "cause", "T P S R", "tokens", "ms", "answer",

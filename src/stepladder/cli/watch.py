@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stepladder.cli.session import Session
     from stepladder.queries.reads import Reads
-    from stepladder.schemas.history import Event, Turn
+    from stepladder.schemas.history import Event, TurnVisit
     from stepladder.schemas.responses import Job
     from stepladder.wiring.settings import Settings
 
@@ -49,7 +49,7 @@ def wait_for_end(settings: Settings, job_id: UUID, *, as_json: bool) -> NoReturn
     from stepladder.cli.session import in_session
     from stepladder.cli.view import print_job, print_next_step
 
-    async def wait(session: Session) -> tuple[Job, tuple[Turn, ...]]:
+    async def wait(session: Session) -> tuple[Job, tuple[TurnVisit, ...]]:
         return await _print_lines(session, job_id, 0, error=True), await session.reads.turns(job_id)
 
     job, turns = in_session(settings, wait)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from stepladder.dashboard.layout import Edge, Node, lay_out
-from stepladder.schemas.history import Turn
+from stepladder.schemas.history import TurnVisit
 from stepladder.schemas.job import Failure
 from stepladder.workflows.machine import ALWAYS, AskState, ChildState, EndState, ToolState, WaitState, targets
 
@@ -148,7 +148,7 @@ def _box(node: Node, kind: str | None, count: int, job: Job | None, denied: str 
 def _denied(job: Job, visits: Sequence[Visit]) -> str | None:
     """The action that had no transition."""
     turn = visits[-1].record if visits else None
-    if job.failure is not Failure.TRANSITION_DENIED or not isinstance(turn, Turn):
+    if job.failure is not Failure.TRANSITION_DENIED or not isinstance(turn, TurnVisit):
         return None
     action = turn.output.get("action") if isinstance(turn.output, dict) else None
     return "no action" if action is None else str(action)[:40]

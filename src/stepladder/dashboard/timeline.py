@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stepladder.dashboard.highlighting import Piece, highlight_json, highlight_text, stopped_at
-from stepladder.schemas.history import Attempt, CallVisit, Timeline, ToolVisit, Turn, WaitVisit
+from stepladder.schemas.history import Attempt, CallVisit, Timeline, ToolVisit, TurnVisit, WaitVisit
 from stepladder.schemas.outcomes import Outcome, RungState
 from stepladder.validation.parse import Parsed, parse
 from stepladder.workflows.machine import ERROR, OK
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.responses import ChildJob, Job
 
-Record: TypeAlias = Turn | ToolVisit | WaitVisit | CallVisit
+Record: TypeAlias = TurnVisit | ToolVisit | WaitVisit | CallVisit
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Visit:
         return self.record.state
 
 
-def visits_of(job: Job, turns: Sequence[Turn], timeline: Timeline) -> list[Visit]:
+def visits_of(job: Job, turns: Sequence[TurnVisit], timeline: Timeline) -> list[Visit]:
     """All visits, oldest first. A turn that was opened while these were read comes last."""
     last = len(turns) + len(timeline.tools) + len(timeline.waits) + len(timeline.calls)
     visits = [
@@ -78,7 +78,7 @@ def visits_of(job: Job, turns: Sequence[Turn], timeline: Timeline) -> list[Visit
     return [replace(visit, target=target) for visit, target in zip(visits, [*targets, now], strict=True)]
 
 
-def _turn_word(turn: Turn) -> str | None:
+def _turn_word(turn: TurnVisit) -> str | None:
     failed = turn.outcome is not None and turn.outcome is not Outcome.VALID
     return turn.action or (str(turn.outcome) if failed else None)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from stepladder.schemas.diff import VisitKind
-    from stepladder.schemas.history import CallVisit, Timeline, ToolVisit, Turn
+    from stepladder.schemas.history import CallVisit, Timeline, ToolVisit, TurnVisit
     from stepladder.schemas.responses import Job
 
 Key = tuple["VisitKind", str, int]
@@ -27,7 +27,7 @@ class History:
     """A job and everything that it went through."""
 
     job: Job
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnVisit, ...]
     timeline: Timeline
 
 
@@ -105,7 +105,7 @@ def _visits(history: History) -> list[Place]:
     return sorted(found, key=lambda place: place[2].visit)
 
 
-def _turn(turn: Turn, visit: int) -> Visited:
+def _turn(turn: TurnVisit, visit: int) -> Visited:
     fields: dict[str, Any] = {"outcome": turn.outcome, "action": turn.action, "output": turn.output}
     return Visited(
         visit=visit,

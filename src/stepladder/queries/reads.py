@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stepladder.experiments.jobdiff import History, job_diff
-from stepladder.models.children import read_children
+from stepladder.models.child_jobs import read_children
 from stepladder.models.hot import VISITS
 from stepladder.models.load import decode_raw, settled_of
 from stepladder.models.shares import engines_used
@@ -18,7 +18,16 @@ from stepladder.queries.request import SentRequest, read_request
 from stepladder.queries.search import CHUNK, LOOKED_AT
 from stepladder.queries.stats import read_stats
 from stepladder.schemas.errors import GoneError
-from stepladder.schemas.history import Attempt, CallVisit, Event, ReceivedSignal, Timeline, ToolVisit, Turn, WaitVisit
+from stepladder.schemas.history import (
+    Attempt,
+    CallVisit,
+    Event,
+    ReceivedSignal,
+    Timeline,
+    ToolVisit,
+    TurnVisit,
+    WaitVisit,
+)
 from stepladder.schemas.job import SETTLEMENT
 from stepladder.schemas.job_filter import Place
 from stepladder.schemas.published import WorkflowVersion
@@ -187,13 +196,13 @@ class Reads:
         was, now = [History(one, await self.turns(one.id), await self.timeline(one.id)) for one in (job, other)]
         return job_diff(was, now)
 
-    async def turns(self, job_id: UUID) -> tuple[Turn, ...]:
+    async def turns(self, job_id: UUID) -> tuple[TurnVisit, ...]:
         """In order, an open turn included. Empty for a job that does not exist."""
         turns = await self._database.rows(_TURNS, {"job": job_id})
         attempts: dict[int, list[Attempt]] = {}
         for row in await self._database.rows(_ATTEMPTS, {"job": job_id}):
             attempts.setdefault(row["turn"], []).append(_attempt(row))
-        return tuple(Turn.model_validate(turn | {"attempts": attempts.get(turn["ordinal"], [])}) for turn in turns)
+        return tuple(TurnVisit.model_validate(turn | {"attempts": attempts.get(turn["ordinal"], [])}) for turn in turns)
 
     async def events(self, job_id: UUID, after: int = 0, limit: int | None = None) -> tuple[Event, ...]:
         """The history after the event with ordinal ``after``, up to ``limit`` lines of it."""

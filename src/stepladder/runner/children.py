@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from stepladder.models.children import NewChild, cancel_children, children_of, start_children
+from stepladder.models.child_jobs import NewChild, cancel_children, children_of, start_children
 from stepladder.schemas.document import Workflow
 from stepladder.validation.schema import Schema, compile_schema
 from stepladder.workflows.child_calls import child_id, child_lineage

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from stepladder.models.children import live_children
+from stepladder.models.child_jobs import live_children
 from stepladder.models.ids import uuid7
 from stepladder.runner.runner import SliceEnd
 from stepladder.schemas.actor import LOCAL

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 import structlog
 
 from stepladder.engine.limiter import ConcurrencyLimiter
-from stepladder.models.children import cancel_children
+from stepladder.models.child_jobs import cancel_children
 from stepladder.runner import children
 from stepladder.runner.asking import Asking
 from stepladder.runner.heartbeat import Heartbeat, LeaseLostError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from stepladder.schemas.event import FINAL
-from stepladder.schemas.history import Turn
+from stepladder.schemas.history import TurnVisit
 from stepladder.schemas.published import PublishedWorkflow
 from stepladder.schemas.replay import Revalidated
 from stepladder.schemas.responses import Job, JobPage, Signalled
@@ -119,9 +119,9 @@ class AsyncClient:
                 state = "it is still running" if job.waiting_for is None else f"it waits for {job.waiting_for}"
                 raise WaitTimeoutError(message, remedy=f"wait longer; {state}")
 
-    async def turns(self, job_id: str | UUID) -> tuple[Turn, ...]:
+    async def turns(self, job_id: str | UUID) -> tuple[TurnVisit, ...]:
         """Every turn with every attempt, open ones included."""
-        return parsed(tuple[Turn, ...], await self._json(Call("GET", f"{job_path(job_id)}/turns")))
+        return parsed(tuple[TurnVisit, ...], await self._json(Call("GET", f"{job_path(job_id)}/turns")))
 
     async def raw(self, attempt_id: str | UUID) -> bytes:
         """What the engine answered, byte for byte. Empty while nothing has arrived."""

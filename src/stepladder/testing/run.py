@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepladder.schemas.actor import Actor
-    from stepladder.schemas.history import Event, Turn
+    from stepladder.schemas.history import Event, TurnVisit
     from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.responses import Job
     from stepladder.schemas.tool import Kit
@@ -33,7 +33,7 @@ class Ran:
     """A job that has ended or waits for a signal, with its history."""
 
     job: Job
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnVisit, ...]
     events: tuple[Event, ...]
     transitions: tuple[Transition, ...]
 

@@ -37,7 +37,7 @@ async def test_a_job_and_its_history_from_submission_to_success(bill: Api) -> No
 
     [turn] = (await bill.client.get(f"/v1/jobs/{job['id']}/turns")).json()
     assert (turn["ordinal"], turn["state"], turn["outcome"], turn["output"]) == (1, "sum", "valid", {"total": 36})
-    history.Turn.model_validate(turn)
+    history.TurnVisit.model_validate(turn)
     first, second = turn["attempts"]
     assert (first["outcome"], first["cause"], second["outcome"]) == ("semantic", "arithmetic", "valid")
     assert first["rungs"] == {"termination": "passed", "parse": "passed", "schema": "passed", "semantic": "failed"}

@@ -153,7 +153,7 @@ async def test_a_truncated_turn_has_no_output_but_a_degraded_value(api: Api) -> 
 
     typed = responses.Job.model_validate(job).degraded
     assert typed is not None
-    assert history.Turn.model_validate(turn).degraded == typed["read"]
+    assert history.TurnVisit.model_validate(turn).degraded == typed["read"]
     [page] = (await api.client.get("/v1/jobs", params={"workflow": "letter"})).json()["jobs"]
     assert page["degraded"] == {"read": kept}
     [event] = [event for event in await api.events(job["id"]) if event["kind"] == "turn_degraded"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stepladder
-from stepladder.models.children import cancel_orphans, children_of
+from stepladder.models.child_jobs import cancel_orphans, children_of
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Receipt
 from stepladder.runner import children

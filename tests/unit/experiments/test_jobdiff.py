@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stepladder.experiments.jobdiff import History, Place, job_diff, pairs
 from stepladder.models.ids import uuid7
 from stepladder.schemas.diff import Visited
-from stepladder.schemas.history import Timeline, Turn
+from stepladder.schemas.history import Timeline, TurnVisit
 from stepladder.schemas.job import JobStatus
 from stepladder.schemas.responses import Job
 
@@ -33,13 +33,13 @@ def history(states: str, **fields: Any) -> History:
     }
     named |= {"status": JobStatus.SUCCEEDED, "turn_count": 1, "attempts": 1, "tokens": 10}
     job = Job.model_construct(**named | fields)
-    blank: dict[str, Any] = dict.fromkeys(Turn.model_fields) | {
+    blank: dict[str, Any] = dict.fromkeys(TurnVisit.model_fields) | {
         "attempts": (),
         "started_at": NOW,
         "carried": False,
         "outcome": "valid",
     }
-    asked = [Turn.model_construct(**blank | {"ordinal": n, "state": state}) for n, state in enumerate(states, 1)]
+    asked = [TurnVisit.model_construct(**blank | {"ordinal": n, "state": state}) for n, state in enumerate(states, 1)]
     visits = {n: n for n in range(1, len(states) + 1)}
     return History(job, tuple(asked), Timeline(turns=visits, tools=(), waits=(), calls=(), signals=()))
 

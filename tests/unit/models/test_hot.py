@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from stepladder.models import children, commands, hot, retention, submissions
+from stepladder.models import child_jobs, commands, hot, retention, submissions
 from stepladder.models.ids import uuid7
 from stepladder.models.records import Claim, Stamp
 from stepladder.models.rows import plain, step_json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STATEMENTS = {
     name: statement
-    for name, statement in {**vars(hot), **vars(commands), **vars(submissions), **vars(children)}.items()
+    for name, statement in {**vars(hot), **vars(commands), **vars(submissions), **vars(child_jobs)}.items()
     if name.isupper() and not name.startswith("_") and isinstance(statement, str)
 }
 SELDOM = {

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from stepladder.schemas.answer import Verdict, Violation
 from stepladder.schemas.job import Failure
 from stepladder.schemas.outcomes import CAUSES, Cause, Outcome
-from stepladder.workflows.job import Attempt
+from stepladder.workflows.job import Attempt, JobFailure
 from stepladder.workflows.retry import (
     FIRST_BACKOFF_S,
     LONGEST_BACKOFF_S,
     Again,
-    GiveUp,
     RetryLimits,
     decide,
     first,
@@ -47,7 +46,7 @@ def _hash(verdict: Verdict, ordinal: int) -> str | None:
     return f"answer {ordinal}" if verdict.completion.content is None else verdict.completion.content.decode()
 
 
-def decided(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> Again | GiveUp:
+def decided(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> Again | JobFailure:
     return decide(tries, limits, spent, NOW, "key", **more)
 
 
@@ -57,9 +56,9 @@ def again(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any
     return found
 
 
-def give_up(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> GiveUp:
+def give_up(tries: list[Attempt], limits: RetryLimits, spent: int = 0, **more: Any) -> JobFailure:
     found = decided(tries, limits, spent, **more)
-    assert isinstance(found, GiveUp), found
+    assert isinstance(found, JobFailure), found
     return found
 
 
@@ -130,7 +129,7 @@ LATER = NOW + timedelta(hours=1)
 )
 def test_what_follows_an_attempt(verdicts: list[Verdict], limits: RetryLimits, follows: Any) -> None:
     found = decided(attempts(*verdicts), limits, spent=10)
-    assert found.failure is follows if isinstance(found, GiveUp) else follows is Again
+    assert found.kind is follows if isinstance(found, JobFailure) else follows is Again
 
 
 @pytest.mark.parametrize(
@@ -146,7 +145,7 @@ def test_what_the_engine_or_the_model_declines_is_not_asked_again(
 ) -> None:
     declined = rejected(outcome, cause, errors=(Violation("", "for this reason"),))
     found = give_up(attempts(*before, declined), RetryLimits(100))
-    assert found.failure is FINAL[outcome]
+    assert found.kind is FINAL[outcome]
     assert found.detail == outcome.value + (f" ({cause.value})" if cause else "") + ": for this reason"
 
 
@@ -182,9 +181,9 @@ def test_the_budget_is_raised_to_the_models_limit_and_then_the_turn_fails(cause:
     assert again(attempts(cut), RetryLimits(3, max_model_len=151)).max_completion_tokens == 101
     uncounted = rejected(Outcome.TRUNCATION, cause, tokens=0)
     assert again(attempts(uncounted), RetryLimits(3, max_model_len=150)).max_completion_tokens == 150
-    assert isinstance(decided(attempts(uncounted, budget=150), RetryLimits(3, max_model_len=150)), GiveUp)
+    assert isinstance(decided(attempts(uncounted, budget=150), RetryLimits(3, max_model_len=150)), JobFailure)
     ended = give_up(attempts(cut), RetryLimits(3, max_model_len=150))
-    assert ended.failure is Failure.ATTEMPTS_EXHAUSTED
+    assert ended.kind is Failure.ATTEMPTS_EXHAUSTED
     assert ended.detail == (
         "the model's limit of 150 tokens, 50 of them for the prompt, leaves no more than the 100 that were too few:"
         f" truncation ({cause.value})"
@@ -195,7 +194,7 @@ def test_the_budget_is_raised_to_the_models_limit_and_then_the_turn_fails(cause:
 def test_an_engine_that_says_the_model_is_full_is_not_asked_for_more(word: str) -> None:
     full = rejected(Outcome.TRUNCATION, Cause.BUDGET, finish_reason=word)
     ended = give_up(attempts(full), FREE)
-    assert (ended.failure, word in ended.detail) == (Failure.ATTEMPTS_EXHAUSTED, True)
+    assert (ended.kind, word in ended.detail) == (Failure.ATTEMPTS_EXHAUSTED, True)
     assert isinstance(
         decided(attempts(rejected(Outcome.TRUNCATION, Cause.BUDGET, finish_reason="length")), FREE), Again
     )
@@ -221,7 +220,7 @@ def test_a_cut_answer_is_not_asked_again_with_no_more_than_was_too_little() -> N
     limits = RetryLimits(3, token_budget=250)  # of which the prompt takes 50
     for spent in (150, 100):
         ended = give_up(attempts(CUT), limits, spent=spent)
-        assert ended.failure is Failure.TOKEN_BUDGET
+        assert ended.kind is Failure.TOKEN_BUDGET
         assert ended.detail == f"{spent} of 250 tokens are spent; the rest is too few for an answer cut at 100"
     assert again(attempts(CUT), limits, spent=99).max_completion_tokens == 101
 
@@ -244,7 +243,7 @@ def test_the_same_failed_answer_twice_ends_the_turn(outcome: Outcome, cause: str
     other = rejected(outcome, cause, content=b"other", errors=WRONG)
     for tries in ([same, same], [same, DOWN, same], [same, other, same], [same, ABANDONED, same]):
         ended = give_up(attempts(*tries), RetryLimits(100))
-        assert ended.failure is Failure.ATTEMPTS_EXHAUSTED
+        assert ended.kind is Failure.ATTEMPTS_EXHAUSTED
         assert (
             ended.detail == f"repeated: the same answer came twice, {outcome} ({cause}): /total must be hours times 3"
         )
@@ -391,7 +390,7 @@ def test_retry_after_is_honoured(seconds: float) -> None:
 def test_a_backoff_that_has_passed_is_not_asked_for_again() -> None:
     assert again(attempts(DOWN, note="kept"), FREE, rested=True) == Again(100, "kept")
     limits = RetryLimits(3, deadline_at=NOW)
-    assert give_up(attempts(DOWN), limits, rested=True).failure is Failure.DEADLINE
+    assert give_up(attempts(DOWN), limits, rested=True).kind is Failure.DEADLINE
 
 
 # The first attempt ----------------------------------------------------------------------------------------------------
@@ -420,9 +419,9 @@ def test_a_backoff_that_has_passed_is_not_asked_for_again() -> None:
 )
 def test_whether_a_turn_may_be_asked_at_all(limits: RetryLimits, spent: int, follows: Any) -> None:
     found = first(100, limits, spent, NOW)
-    assert (found.failure if isinstance(found, GiveUp) else found) == follows
+    assert (found.kind if isinstance(found, JobFailure) else found) == follows
     if limits.attempts == 0:
-        assert found == GiveUp(Failure.ATTEMPTS_EXHAUSTED, "retry.attempts is 0, so that the turn may not be asked")
+        assert found == JobFailure(Failure.ATTEMPTS_EXHAUSTED, "retry.attempts is 0, so that the turn may not be asked")
 
 
 # Every sequence -------------------------------------------------------------------------------------------------------
@@ -453,7 +452,7 @@ def test_no_bound_is_ever_passed(verdicts: list[Verdict], limits: RetryLimits, b
     """Plays a turn through: each verdict answers the request that the decision before it allowed."""
     asked, spent, tries, now = first(budget, limits, 0, NOW), 0, [], NOW
     for ordinal, verdict in enumerate(verdicts, 1):
-        if isinstance(asked, GiveUp):
+        if isinstance(asked, JobFailure):
             break
         assert asked.max_completion_tokens >= 1
         assert limits.token_budget is None or spent + asked.max_completion_tokens <= limits.token_budget
