@@ -50,13 +50,13 @@ def compile_workflow(document: doc.Workflow, kit: Kit, audit: Audit | None = UNP
     }
     pieces.findings.extend(check_irreversible(states, document.start, irreversible))
     pieces.findings.extend(check_degrade(states))
-    input_schema = pieces.schema(document.input, ("input",))
+    input_schema = pieces.schema(document.input, ("input",), name=("input",))
     system = None if document.system is None else pieces.template(document.system, ("system",), roots=("input",))
     compiled = {name: compile_state(pieces, name, state, tools, irreversible) for name, state in states.items()}
     usable = {name: state for name, state in compiled.items() if state is not None}
     if audit is not None:
         without_errors = not _has_error(pieces.findings)
-        pieces.findings.extend(unknown_members(pieces.reads, document.input, usable))
+        pieces.findings.extend(unknown_members(pieces.reads, pieces.schemas))
         pieces.findings.extend(too_early(pieces.reads, states) if without_errors else ())
     if isinstance(input_schema, BadSchema) or len(usable) < len(compiled) or _has_error(pieces.findings):
         return Compiled(None, tuple(pieces.findings))

@@ -11,13 +11,12 @@ from stepladder.lint.members import Presence, member
 from stepladder.schemas import document as doc
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
-from stepladder.workflows.machine import ERROR, EXHAUSTED, OK, TIMEOUT, AskState, ToolState, WaitState
+from stepladder.workflows.machine import ERROR, EXHAUSTED, OK, TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stepladder.schemas.jsontypes import Json
-    from stepladder.workflows.machine import State
 
 Name: TypeAlias = tuple[str, ...]
 """``("input",)``, ``("output",)``, or a root and a state: ``("turns", "usage")``."""
@@ -63,9 +62,11 @@ def _is_under(root: str, state: doc.State) -> bool:
     return isinstance(state, KINDS_BY_ROOT[root])
 
 
-def unknown_members(reads: Iterable[Read], input_schema: Json, states: Mapping[str, State]) -> Iterator[Finding]:
-    """Reads of a member that the schema rules out (an error), or that looks misspelt (a warning)."""
-    schemas = _schemas(input_schema, states)
+def unknown_members(reads: Iterable[Read], schemas: Mapping[Name, Json]) -> Iterator[Finding]:
+    """Reads of a member that the schema rules out (an error), or that looks misspelt (a warning).
+
+    ``schemas`` has the schema of each name that has exactly one: if a turn chose among several tools, any may have run.
+    """
     for read in reads:
         name = read.path[:2] if read.path[0] in KINDS_BY_ROOT else read.path[:1]
         if name == ("output",):
@@ -73,22 +74,6 @@ def unknown_members(reads: Iterable[Read], input_schema: Json, states: Mapping[s
         members = read.path[2:] if read.path[0] in KINDS_BY_ROOT else read.path[1:]
         if name in schemas and members:
             yield from _unknown_member(read, schemas[name], members)
-
-
-def _schemas(input_schema: Json, states: Mapping[str, State]) -> dict[Name, Json]:
-    """The schema of each name that has exactly one: if a turn chose among several tools, any of them may have run."""
-    found: dict[Name, Json] = {("input",): input_schema}
-    for name, state in states.items():
-        match state:
-            case AskState():
-                found["turns", name] = state.schema.schema
-            case WaitState() if state.schema is not None:
-                found["signals", name] = state.schema.schema
-            case ToolState() if len(state.tools) == 1:
-                found["tools", name] = next(iter(state.tools.values())).returns
-            case _:
-                pass
-    return found
 
 
 def _unknown_member(read: Read, schema: Json, members: tuple[str, ...]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stepladder.lint.audit.remark import Role
 from stepladder.lint.contradictions import contradictions
-from stepladder.lint.names import Read, unknown_names
+from stepladder.lint.names import Name, Read, unknown_names
 from stepladder.schemas.finding import Finding, Severity
 from stepladder.schemas.pointer import pointer
 from stepladder.validation.expressions import BadExpression, Expression, compile_expression
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from stepladder.lint.schemas import Audit
     from stepladder.schemas import document as doc
+    from stepladder.schemas.jsontypes import Json
     from stepladder.schemas.tool import Kit, Tool
     from stepladder.validation.semantic import Rule
     from stepladder.workflows.machine import Shape
@@ -37,13 +38,20 @@ class Pieces:
         self.audit = audit
         self.findings: list[Finding] = []
         self.reads: list[Read] = []
+        self.schemas: dict[Name, Json] = {}
 
-    def schema(self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN) -> Schema | BadSchema:
-        """The schema at ``where`` in the document. One that its draft allows is audited, even if it cannot be used."""
+    def schema(
+        self, schema: Mapping[str, Any], where: Where, role: Role = Role.HANDED_IN, name: Name = ()
+    ) -> Schema | BadSchema:
+        """The schema at ``where``, of the values that expressions call ``name``.
+
+        One that its draft allows is audited, even if it cannot be used.
+        """
         compiled = compile_schema(schema)
         if isinstance(compiled, BadSchema):
             self.findings.extend(fault.finding(where) for fault in compiled.violations)
         if (upgraded := compiled.upgraded) is not None:
+            self.schemas |= {name: upgraded.schema} if name else {}
             for path, why in contradictions(upgraded.schema):
                 self.find("no_value", (*where, *upgraded.origin(path)), f"this JSON Schema {why}")
             if self.audit is not None:

@@ -74,6 +74,7 @@ def _ask(pieces: Pieces, name: str, state: doc.Ask) -> AskState | None:
     if schema is None or schema.upgraded is None:
         return None
     root = schema.upgraded.schema if isinstance(schema.upgraded.schema, Mapping) else {}
+    pieces.schemas["turns", name] = root
     pieces.findings.extend(check_ask(name, state, actions_of(root)))
     each = None if state.each is None else _list_plan(pieces, name, state, state.each, root)
     if question is None or isinstance(schema, BadSchema):
@@ -223,6 +224,8 @@ def _timeout_s(state: doc.Call, tool: Tool) -> float:
 
 def _call(pieces: Pieces, name: str, state: doc.Call, tools: Mapping[str, Tool]) -> ToolState:
     pieces.findings.extend(check_call(name, state))
+    if len(tools) == 1:
+        pieces.schemas["tools", name] = next(iter(tools.values())).returns
     chosen_by = None if isinstance(state.tool, str) else state.tool.from_
     arguments = pieces.shape(state.arguments, ("states", name, "arguments"))
     if chosen_by is None and state.arguments is None:
@@ -241,7 +244,7 @@ def _call(pieces: Pieces, name: str, state: doc.Call, tools: Mapping[str, Tool])
 
 def _wait(pieces: Pieces, name: str, state: doc.Wait, irreversible: set[str]) -> WaitState:
     where, wait = ("states", name, "wait"), state.wait
-    schema = None if wait.schema_ is None else pieces.schema(wait.schema_, (*where, "schema"))
+    schema = None if wait.schema_ is None else pieces.schema(wait.schema_, (*where, "schema"), name=("signals", name))
     actions = Actions(open=True) if schema is None or schema.upgraded is None else actions_of(schema.upgraded.schema)
     pieces.findings.extend(check_wait(name, state, actions))
     return WaitState(

@@ -49,7 +49,7 @@ _AFTER_NUMBER = frozenset(" \t\n\r,]}")
 _OF_MEMBERS = frozenset({
     "additionalProperties", "unevaluatedProperties", "propertyNames", "required", "dependentRequired", "minProperties",
     "maxProperties", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
-    "unevaluatedItems", "anyOf", "oneOf", "not",
+    "unevaluatedItems", "additionalItems", "dependencies", "anyOf", "oneOf", "not",
 })  # fmt: skip
 """Keywords that an object or array breaks by what it has or lacks: such an object or array is kept."""
 

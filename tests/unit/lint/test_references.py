@@ -88,8 +88,8 @@ def test_schemas_that_contain_each_other_have_no_depth_bound() -> None:
     assert places == {("$defs", "a", "properties", "b", "$ref"), ("$defs", "b", "items", "$ref")}
 
 
-def lint(output: Any, edge: str = "done") -> set[tuple[str, str]]:
-    states = {"one": {"ask": "Hi", "output": output, "next": edge}, "done": {"end": "succeeded"}}
+def lint(output: Any, *rules: Any) -> set[tuple[str, str]]:
+    states = {"one": {"ask": "Hi", "output": output, "rules": rules, "next": "done"}, "done": {"end": "succeeded"}}
     document = {"name": "one", "version": 1, "start": "one", "states": states}
     return {(one.code, one.pointer.removeprefix("/states/one")) for one in findings_of(json.dumps(document))}
 
@@ -109,7 +109,8 @@ def test_an_endless_reference_is_shown_beside_all_other_findings() -> None:
         "required": ["action"],
         "$defs": {"node": endless},
     }
-    assert lint(output) >= {
+    assert lint(output, {"id": "r", "check": "output.txet == ''", "reason": "x"}) >= {
+        ("unknown_name", "/rules/0/check"),
         ("endless_reference", "/output/$defs/node/properties/next"),
         ("no_max_length", "/output/properties/text"),
         ("unknown_keyword", "/output/properties/text/maxlenght"),

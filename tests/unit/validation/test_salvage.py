@@ -218,6 +218,17 @@ def test_a_list_that_is_too_long_stays_and_is_said_to_be() -> None:
     )
 
 
+def test_what_an_older_draft_calls_otherwise_is_kept_as_well() -> None:
+    draft = {"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]}}
+    old = compiled({**draft, "properties": {"a": {"items": [True], "additionalItems": False}}})
+    value, lost = kept('{"a": [1, 2]}', Outcome.SCHEMA_VIOLATION, old)
+    assert value == {"a": [1, 2]}
+    assert lost == [
+        ("", 'still breaks the schema: must have the field "b" too, given its other fields'),
+        ("/a", "still breaks the schema: must not have more items"),
+    ]
+
+
 def test_nothing_is_kept_where_nothing_is_left() -> None:
     for text in ('{"x": 1}', "[1, 2]", '"text"', "null", "5"):
         assert salvage(text.encode(), BILL, Outcome.SCHEMA_VIOLATION) is None, text

@@ -141,6 +141,7 @@ def test_words_at_the_models_limit_are_truncations() -> None:
         (chat("stop", "ab" * 40), ("parse_failure", "syntax")),
         (chat("repetition", None, reasoning="ab" * 40), REASONING),
         (chat("repetition", None), RUNAWAY),
+        (chat("repetition", "{", reasoning="hm"), RUNAWAY),
         (chat("content_filter") | {"usage": {"completion_tokens": 512}}, BUDGET),
         (chat("abort") | {"usage": {"completion_tokens": 512}}, ABORTED),
         (chat("tool_calls") | {"usage": {"completion_tokens": 511}}, VALID),
@@ -255,6 +256,7 @@ def test_a_whole_document_and_more_of_the_same_is_a_runaway(size: int, between: 
 def test_more_of_the_same_may_have_other_values() -> None:
     assert is_runaway('{"n": 1, "of": "a"}\n{"n": 2, "of": "b"}\n{"n"')
     assert is_runaway('{"n": 1}{"n":2')
+    assert is_runaway(r'{"a \" b": 1}{"a \" b": 2')
     for rest in ("", "\n", "\nThat is {all}", '\n{"other": 1}', "]", " and so on"):
         assert not is_runaway('{"n": 1}' + rest)
 
