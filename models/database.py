@@ -16,6 +16,7 @@ from stepladder.schemas.errors import BadInputError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from datetime import datetime
     from types import TracebackType
 
 Connection: TypeAlias = "psycopg.AsyncConnection[dict[str, Any]]"
@@ -160,6 +161,15 @@ class Database:
                 cursor = await connection.execute(statement, parameters)
                 await connection.execute("COMMIT")
             return await cursor.fetchall()
+
+    async def now(self) -> datetime:
+        """The database's time, which every time that is stored or compared comes from."""
+        async with self.connection() as connection:
+            row = await (await connection.execute("SELECT now()")).fetchone()
+        if row is None:
+            raise LookupError("SELECT now() gave no row")
+        at: datetime = row["now"]
+        return at
 
     async def write(self, statement: str, parameters: dict[str, Any]) -> int:
         """The number of rows that a statement without an answer wrote."""

@@ -124,11 +124,12 @@ class Claim:
     """A job leased by one worker, for ``lease_s`` seconds from ``claimed_at`` or from the last heartbeat.
 
     ``claimed_at`` is the database's time, and ``fence`` the fencing token. ``asked_at`` is when the worker asked for
-    the lease, by its event loop's clock. ``known_signals`` counts all signals that the job had received when
-    ``signals``, those not yet taken, were read; ``cancel_requested`` was read with them. A commit that releases the job
-    compares both with what has come since, so that no wake-up is lost. ``taken_over`` says that a worker lost the job
-    since the machine's last step. ``settled`` is the settlement of the job's open call, and ``parent`` the
-    job that called this one. ``variant`` is the hash of the changed document that it runs by.
+    the lease, and ``read_at`` when it read ``claimed_at``, by its event loop's clock. ``known_signals`` counts all
+    signals that the job had received when ``signals``, those not yet taken, were read; ``cancel_requested`` was read
+    with them. A commit that releases the job compares both with what has come since, so that no wake-up is lost.
+    ``taken_over`` says that a worker lost the job since the machine's last step. ``settled`` is the settlement of the
+    job's open call, and ``parent`` the job that called this one. ``variant`` is the hash of the changed document that
+    it runs by.
     """
 
     job: Job
@@ -147,6 +148,7 @@ class Claim:
     parent: UUID | None = None
     variant: str | None = None
     asked_at: float = 0.0
+    read_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

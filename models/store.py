@@ -272,6 +272,7 @@ class Store(JobCommands):
 
 async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s: float, asked_at: float) -> Claim:
     """The claimed job. Nothing else may write to it, so it is read in several statements, sent in one batch."""
+    read_at = asyncio.get_running_loop().time()
     async with connection.pipeline():
         cursors = [await connection.execute(statement, {"job": row["id"]}) for statement in _READ]
     turns, attempts, visits, messages, signals, spent = [await cursor.fetchall() for cursor in cursors]
@@ -292,6 +293,7 @@ async def _load(connection: Connection, row: dict[str, Any], owner: str, lease_s
         parent=row["parent"],
         variant=row["variant"],
         asked_at=asked_at,
+        read_at=read_at,
         settled=settled_of(visits[-1]) if visits and visits[-1]["closed_at"] is None else None,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -111,7 +110,7 @@ async def run_experiment(
     row = await _workflow(services, order.workflow, order.version)
     base, changes = Base(row.name, row.version), {FIRST: order.a.changes, SECOND: order.b.changes}
     more = {"name": order.name, "samples": len(order.inputs)}
-    head = draft(ExperimentKind.COMPARISON, base, changes, principal, datetime.now(UTC), **more)
+    head = draft(ExperimentKind.COMPARISON, base, changes, principal, await services.store.database.now(), **more)
     found = await order_experiment(
         services.store, services.replays, head, order.inputs, principal, key, effects=order.effects
     )
@@ -156,7 +155,7 @@ async def shadow_version(
     await _workflow(services, name, version)
     more = {"share": order.share, "scopes": principal.scopes}
     base, changes = Base(name, version), {SECOND: order.changes}
-    head = draft(ExperimentKind.SHADOW, base, changes, principal, datetime.now(UTC), **more)
+    head = draft(ExperimentKind.SHADOW, base, changes, principal, await services.store.database.now(), **more)
     found = await start_shadow(services.store, services.replays, head)
     if isinstance(found, Refused):
         raise refusal(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -27,7 +26,7 @@ async def get_stats(
     since: Annotated[str, Query(description="how long ago (`90m`, `24h`, `7d`), or a time by RFC 3339")] = SINCE,
 ) -> JsonAnswer:
     """The attempts judged, turns closed and jobs ended since then, by workflow. Idle workflows are left out."""
-    at = since_of(since, datetime.now(UTC))
+    at = since_of(since, await services.store.database.now())
     if at is None:
         mistakes = [Mistake(f"{since[:40]!r} is not a time such as 24h, 7d or 2026-01-31T12:30:00Z", parameter="since")]
         raise invalid("the request has a wrong parameter: since", mistakes)

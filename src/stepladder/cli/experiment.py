@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -178,7 +177,7 @@ async def _order(
     from stepladder.services.experiments import EFFECTS, Ordered, draft, order_experiment
     from stepladder.workflows.replay import Refused
 
-    head = draft(kind, base, variants, LOCAL, datetime.now(UTC), name=name, samples=len(inputs))
+    head = draft(kind, base, variants, LOCAL, await session.store.database.now(), name=name, samples=len(inputs))
     replays = session.replays(kit)
     found = await order_experiment(session.store, replays, head, inputs, LOCAL, effects=effects, vary_seeds=vary_seeds)
     if isinstance(found, Refused):

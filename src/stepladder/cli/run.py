@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -159,7 +158,7 @@ async def _job(system: System, request: _Request) -> UUID:
     for machine in (*request.called, *([request.machine] if request.machine else [])):
         await publish(system.store, machine)
     if request.machine is not None:
-        return (await submit(system.store, request.machine, request.input, datetime.now(UTC))).id
+        return (await submit(system.store, request.machine, request.input, await system.store.database.now())).id
     job = None if request.job_id is None else await system.reads.overview(request.job_id)
     if job is None:
         raise BadInputError(f"there is no job {request.job_id}", remedy="list the jobs with `stepladder jobs`")

@@ -79,7 +79,7 @@ async def show_overview(request: Request) -> Response:
     reads, database = context.services.reads, context.services.store.database
     period = next((one for one in PERIODS if one.word == query.get("since")), DEFAULT_PERIOD)
     workflow = query.get("workflow", "").replace("\0", "")[:200] or None
-    since = _since(datetime.now(UTC), period)
+    since = _since(await database.now(), period)
 
     async def read() -> tuple[Any, ...]:
         return (

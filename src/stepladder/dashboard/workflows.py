@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
@@ -43,6 +43,7 @@ async def show_version(request: Request) -> Response:
         row.hash, lambda: asyncio.to_thread(compile_workflow, Workflow.model_validate(row.document), kit)
     )
     published = [one for one in await context.services.reads.workflows() if one.name == name]
+    now = await context.services.store.database.now()
     return page(
         request,
         "workflow.html",
@@ -51,7 +52,7 @@ async def show_version(request: Request) -> Response:
         versions=published[::-1],
         findings=compiled.findings,
         graph=None if compiled.machine is None else graph_of(compiled.machine),
-        stats=next(iter(await context.services.reads.stats(datetime.now(UTC) - STATS_PERIOD, name)), None),
+        stats=next(iter(await context.services.reads.stats(now - STATS_PERIOD, name)), None),
     )
 
 

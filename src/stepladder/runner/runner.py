@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
@@ -17,6 +17,7 @@ from stepladder.engine.limiter import ConcurrencyLimiter
 from stepladder.models.child_jobs import cancel_children
 from stepladder.runner import children
 from stepladder.runner.asking import Asking
+from stepladder.runner.clock import Clock, steady
 from stepladder.runner.heartbeat import Heartbeat, LeaseLostError
 from stepladder.runner.refusals import Refusals
 from stepladder.runner.tools import run_tool
@@ -44,6 +45,7 @@ from stepladder.workflows.visits import ChildCall, ToolCall, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from stepladder.engine.client import EngineClient
@@ -103,6 +105,7 @@ class Runner:
 
     ``observe`` is called with every transition that was committed. ``notify`` is called with jobs that fell due by
     what was done here, such as children that were started and parents of those that ended.
+    Of ``now``, this machine's clock, only differences count: times come from the database.
     """
 
     def __init__(
@@ -114,7 +117,7 @@ class Runner:
         *,
         owner: str | None = None,
         lease_s: float = LEASE_S,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = steady,
         observe: Callable[[Transition], None] = lambda _: None,
         notify: Callable[[Sequence[UUID]], None] = lambda _: None,
         limiter: ConcurrencyLimiter | None = None,
@@ -124,12 +127,16 @@ class Runner:
         self.identity = identity
         self.owner = owner or owner_name()
         self.lease_s = lease_s
-        self.now = now
+        self._clock = Clock(now)
         self.observe = observe
         self.notify = notify
         self.limiter = limiter or ConcurrencyLimiter()
-        self.asking = Asking(store, engine, identity, now, Refusals(limiter=self.limiter))
+        self.asking = Asking(store, engine, identity, self.now, Refusals(limiter=self.limiter))
         self._heartbeat = Heartbeat(store, lease_s)
+
+    def now(self) -> datetime:
+        """The database's time, as of the last claim."""
+        return self._clock.now()
 
     async def run_slice(self, job_id: UUID | None = None, should_stop: Callable[[], bool] = never) -> Slice:
         """Claims a job, the one named or the next that is due, and runs it. Raises as ``run`` does."""
@@ -145,6 +152,7 @@ class Runner:
         Raises ``UnreachableError`` when the database breaks, and ``BadDocumentError`` if this process lacks a tool of
         the job's workflow; the job is then released, or its lease expires.
         """
+        self._clock.set(claim.claimed_at, asyncio.get_running_loop().time() - claim.read_at)
         with structlog.contextvars.bound_contextvars(job=str(claim.job.id), workflow=claim.workflow):
             try:
                 if should_stop():
@@ -191,6 +199,10 @@ class _JobRun:
     lease: Lease
     permit: Permit
     should_stop: Callable[[], bool]
+
+    def now(self) -> datetime:
+        """The database's time, and never before the job was claimed: what was due then is due."""
+        return max(self.runner.now(), self.claim.claimed_at)
 
     async def run(self) -> Slice:
         job = self.claim.job
@@ -256,13 +268,13 @@ class _JobRun:
 
     def _advance(self, job: Job, event: Event, *, hold: bool) -> Transition:
         if isinstance(event, Cancelled):  # needs no machine
-            return cancel(job, self.runner.now(), event.settled)
+            return cancel(job, self.now(), event.settled)
         known = self.runner.identity
         return advance(
             self._known_machine,
             job,
             event,
-            self.runner.now(),
+            self.now(),
             max_model_len=known.max_model_len,
             lengths=known.lengths,
             hold=hold,
@@ -270,7 +282,7 @@ class _JobRun:
 
     async def _has_permit(self, job: Job) -> bool:
         """Whether the engine takes the request now. Else waits for a permit or the deadline, with no attempt open."""
-        left_s = job.left_s(self.runner.now())
+        left_s = job.left_s(self.now())
         is_late = left_s is not None and left_s <= 0  # then no request is sent
         if self.permit.try_acquire() or is_late or self.lease.cancelling:
             return True
@@ -306,7 +318,7 @@ class _JobRun:
         return any(signal.name == wait.signal and signal.id != transition.taken for signal in self.claim.signals)
 
     def _is_long(self, until: datetime) -> bool:
-        return (until - self.runner.now()).total_seconds() > SHORT_REST_S
+        return (until - self.now()).total_seconds() > SHORT_REST_S
 
     async def _do(self, command: Ask | RunTool | Resolve | TendChildren | Rest, job: Job) -> Event | None:
         """Carries out a command, with no database connection held meanwhile. None: the job is lost."""
@@ -321,7 +333,7 @@ class _JobRun:
                 return await children.resolve(self.runner.store, command)
             case TendChildren():
                 runner = self.runner
-                return await children.tend(runner.store, self.claim, job, command, runner.now(), runner.notify)
+                return await children.tend(runner.store, self.claim, job, command, self.now(), runner.notify)
             case Rest(until):
                 return await self.lease.unless_cancelled(self._rest(until))
 
@@ -333,10 +345,10 @@ class _JobRun:
     async def _run_tool(self, call: ToolCall, job: Job) -> Event:
         tool = self._known_machine.tool(call.state, call.tool)
         log.info("tool runs", state=call.state, tool=tool.name, effect=tool.effect)
-        return await run_tool(tool, call, job.left_s(self.runner.now()))
+        return await run_tool(tool, call, job.left_s(self.now()))
 
     async def _rest(self, until: datetime) -> Claimed:
-        await asyncio.sleep(max(0.0, (until - self.runner.now()).total_seconds()))
+        await asyncio.sleep(max(0.0, (until - self.now()).total_seconds()))
         return Claimed()
 
     async def _notify_family(self, job: Job) -> None:

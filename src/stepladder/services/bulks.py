@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -21,6 +20,7 @@ from stepladder.services.replays import Prepared, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from stepladder.models.database import Database
@@ -45,7 +45,7 @@ def before(wanted: JobFilter, at: datetime) -> JobFilter:
 
 async def estimate(database: Database, replays: Replays, jobs: JobFilter, wanted: Wanted, actor: Actor) -> BulkEstimate:
     """What an order would do, from every job that matches the filter. Writes nothing. Raises as ``Replays`` does."""
-    now = datetime.now(UTC)
+    now = await database.now()
     refused, ready, turns, tokens = Counter[str](), 0, 0, 0
     cost: float | None = 0.0
     currency: str | None = None
@@ -71,7 +71,7 @@ async def estimate(database: Database, replays: Replays, jobs: JobFilter, wanted
 
 
 async def total(database: Database, jobs: JobFilter) -> int:
-    return await count(database, before(jobs, datetime.now(UTC)))
+    return await count(database, before(jobs, await database.now()))
 
 
 async def order(
@@ -101,7 +101,7 @@ async def order(
         jobs={},
         refused={},
         handed_out=0,
-        created_at=datetime.now(UTC),
+        created_at=await database.now(),
         stopped_at=None,
         scopes=actor.scopes,
     )
@@ -144,7 +144,7 @@ async def _write(
     store: Store, replays: Replays, bulk: BulkReplay, jobs: Sequence[UUID], refused: Counter[str]
 ) -> list[UUID]:
     wanted = Wanted(bulk.mode, changes=bulk.set)
-    actor, now = Actor(bulk.principal, bulk.scopes), datetime.now(UTC)
+    actor, now = Actor(bulk.principal, bulk.scopes), await store.database.now()
     due: list[UUID] = []
     for memory in await memories(store.database, jobs):
         prepared = await _prepared(replays, memory, wanted, actor, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from stepladder.judge.revalidate import revalidate
@@ -141,7 +141,7 @@ class Replays:
         known = None if named is None else await self._store.submitted(named)
         if known is not None:
             return known if isinstance(known, KeyTaken) else Started(known.job_ids[0])
-        prepared = await self.prepared(job_id, wanted, actor, datetime.now(UTC))
+        prepared = await self.prepared(job_id, wanted, actor, await self._database.now())
         if not isinstance(prepared, Prepared):
             return prepared
         await self.keep(prepared.definition, wanted.changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from stepladder.models.ids import uuid7
@@ -105,7 +105,7 @@ class Submissions:
         machines: dict[tuple[str, int | None], Machine | Mistake] = {}
         mistakes: list[Mistake] = []
         jobs: list[NewJob] = []
-        now = datetime.now(UTC)
+        now = await self._store.database.now()
         for nth, one in enumerate(wanted):
             named = (one.workflow, one.version)
             if named not in machines:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stepladder.lint.check import check_document
@@ -65,7 +64,7 @@ async def run(
         for one in (*called, machine):
             await publish(system.store, one)
         given = {} if value is None else value
-        job = await submit(system.store, machine, given, datetime.now(UTC), principal=principal)
+        job = await submit(system.store, machine, given, await system.store.database.now(), principal=principal)
         await Driver(system.runner, system.store, system.reads, signals or {}, sender).drive(job.id)
         overview = await system.reads.overview(job.id)
         if overview is None:
