@@ -100,7 +100,8 @@ WITH RECURSIVE {IN_HAND}, lane AS (
         ORDER BY wake_at LIMIT {MOST}
     ) AS first
     UNION ALL
-    SELECT id, priority, principal, workflow, wake_at FROM leased WHERE due AND NOT alive
+    SELECT id, priority, principal, workflow, wake_at FROM leased
+    WHERE due AND NOT alive AND id <> ALL(%(held)s::uuid[])
 ), placed AS (
     SELECT
         candidate.*, {WORKFLOWS} AS in_hand, {WORKFLOW_MOST} AS workflow_most, {PRINCIPAL_MOST} AS principal_most,

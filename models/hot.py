@@ -8,6 +8,13 @@ row's newest version again, conditions and new values alike, before it writes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepladder.models.records import Claim
+
 _CLAIM = """
 UPDATE jobs SET
     fence = fence + 1,
@@ -222,16 +229,21 @@ RETURNING cancel_requested
 """
 
 # A row that is locked at this moment is skipped: the others do not wait for it, and two statements that lock several
-# rows cannot deadlock.
+# rows cannot deadlock. It is held as long as its fence is the same.
 HEARTBEATS = """
-WITH ours AS (
+WITH held AS (
+    SELECT jobs.id, cancel_requested
+    FROM unnest(%(jobs)s::uuid[], %(fences)s::bigint[]) AS held(id, fence) JOIN jobs USING (id, fence)
+), ours AS (
     SELECT jobs.id FROM unnest(%(jobs)s::uuid[], %(fences)s::bigint[]) AS held(id, fence) JOIN jobs USING (id, fence)
     FOR NO KEY UPDATE OF jobs SKIP LOCKED
+), renewed AS (
+    UPDATE jobs SET lease_until = now() + make_interval(secs => %(lease_s)s::float8)
+    FROM ours
+    WHERE jobs.id = ours.id
+    RETURNING jobs.id
 )
-UPDATE jobs SET lease_until = now() + make_interval(secs => %(lease_s)s::float8)
-FROM ours
-WHERE jobs.id = ours.id
-RETURNING jobs.id, cancel_requested
+SELECT held.id, cancel_requested, renewed.id IS NOT NULL AS renewed FROM held LEFT JOIN renewed USING (id)
 """
 
 # The fence rises, so that a heartbeat or a commit that comes late finds nothing to hold on to.
@@ -299,3 +311,9 @@ WHERE job_id = %(job)s AND taken_at IS NULL ORDER BY received_at, id
 SIGNALS_RECEIVED = """
 SELECT signals_received FROM jobs WHERE id = %(job)s
 """
+
+
+def held_by(claims: Sequence[Claim], lease_s: float) -> dict[str, object]:
+    """The parameters of ``HEARTBEATS``."""
+    jobs, fences = [claim.job.id for claim in claims], [claim.fence for claim in claims]
+    return {"jobs": jobs, "fences": fences, "lease_s": lease_s}

@@ -30,7 +30,7 @@ from stepladder.schemas.event import EventKind
 from stepladder.schemas.jsontext import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -140,28 +140,33 @@ class Store(JobCommands):
             return None
         return Submitted(tuple(row["job_ids"]), again=True) if row["fingerprint"] == key.fingerprint else KeyTaken()
 
-    async def claim(self, owner: str, lease_s: float, job_id: UUID | None = None) -> Claim | None:
+    async def claim(
+        self, owner: str, lease_s: float, job_id: UUID | None = None, *, held: Collection[UUID] = ()
+    ) -> Claim | None:
         """Leases a due, unleased job: the one named, or else the first that ``claim_due`` gives. None if there is none.
 
         One statement takes the lease and raises the fencing token, so that of two workers one wins. ``owner`` names
-        the worker, for people. Bounds on jobs in flight do not apply to a job that is named.
+        the worker, for people. The jobs that it runs, ``held``, stay with it even if a lease ran out. Bounds on jobs in
+        flight do not apply to a job that is named.
         """
         asked_at = asyncio.get_running_loop().time()
         if job_id is None:
-            found = await self.claim_due(owner, lease_s)
+            found = await self.claim_due(owner, lease_s, held=held)
             return found[0] if found else None
+        if job_id in held:
+            return None
         async with self._database.connection() as connection:
             cursor = await connection.execute(hot.CLAIM_ONE, {"owner": owner, "lease_s": lease_s, "job": job_id})
             row = await cursor.fetchone()
             return None if row is None else await _load(connection, row, owner, lease_s, asked_at)
 
-    async def claim_due(self, owner: str, lease_s: float, most: int = 1) -> list[Claim]:
+    async def claim_due(self, owner: str, lease_s: float, most: int = 1, *, held: Collection[UUID] = ()) -> list[Claim]:
         """Leases up to ``most`` due, unleased jobs, in the order and within the bounds of ``fair``.
 
         There may be more to claim unless it returns none.
         """
         asked_at = asyncio.get_running_loop().time()
-        parameters = {"owner": owner, "lease_s": lease_s, "most": min(most, fair.MOST)}
+        parameters = {"owner": owner, "lease_s": lease_s, "most": min(most, fair.MOST), "held": list(held)}
         rows = await self._database.locked(fair.LOCK, fair.TAKE_DUE, parameters)
         claims = await asyncio.gather(*(self._load(row["id"], row["fence"], owner, lease_s, asked_at) for row in rows))
         return [claim for claim in claims if claim is not None]
@@ -248,15 +253,12 @@ class Store(JobCommands):
         """Renews the lease, for as long as it was taken for unless ``lease_s`` says otherwise."""
         seconds = claim.lease_s if lease_s is None else lease_s
         row = await self._database.row(hot.HEARTBEAT, {"job": claim.job.id, "fence": claim.fence, "lease_s": seconds})
-        if row is None:
-            return LeaseStatus.LOST
-        return LeaseStatus.CANCELLING if row["cancel_requested"] else LeaseStatus.HELD
+        return LeaseStatus.of(row)
 
     async def heartbeats(self, claims: Sequence[Claim], lease_s: float) -> dict[UUID, LeaseStatus]:
         """Renews many leases in one statement. A job that is missing is lost, or was locked: ask for it alone."""
-        held = {"jobs": [claim.job.id for claim in claims], "fences": [claim.fence for claim in claims]}
-        rows = await self._database.rows(hot.HEARTBEATS, held | {"lease_s": lease_s}, vital=True)
-        return {row["id"]: LeaseStatus.CANCELLING if row["cancel_requested"] else LeaseStatus.HELD for row in rows}
+        rows = await self._database.rows(hot.HEARTBEATS, hot.held_by(claims, lease_s))
+        return {row["id"]: LeaseStatus.of(row) for row in rows if row["renewed"]}
 
     async def release(self, claim: Claim, due_at: datetime | None = None) -> bool:
         """Releases an unfinished job; it is due at ``due_at``, or at once. False if it was not held."""

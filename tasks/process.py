@@ -105,7 +105,7 @@ class WorkerProcess:
             ) as system,
         ):
             runner = system.runner
-            claimer = Claimer(system.store, runner.owner, runner.lease_s)
+            claimer = Claimer(system.store, runner.owner, runner.lease_s, runner.held)
             self._executor = JobExecutor(runner, claimer, settings.concurrency)
             chores = _start_chores(system, notifier, Ages.of_days(settings.keep_raw_days, settings.keep_events_days))
             self._ready.set_result(None)

@@ -7,17 +7,23 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from uuid import UUID
+
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
 
 
 class Claimer:
-    """Claims due jobs in the order of ``models.fair``, a batch for all that wait at that moment."""
+    """Claims due jobs in the order of ``models.fair``, a batch for all that wait at that moment; none that is held."""
 
-    def __init__(self, store: Store, owner: str, lease_s: float) -> None:
+    def __init__(
+        self, store: Store, owner: str, lease_s: float, held: Callable[[], Collection[UUID]] = lambda: ()
+    ) -> None:
         self._store = store
         self._owner = owner
         self._lease_s = lease_s
+        self._held = held
         self._lock = asyncio.Lock()
         self._claims: deque[Claim] = deque()
         self._failure: Exception | None = None
@@ -49,7 +55,8 @@ class Claimer:
         self._batch += 1
         self._failure = None
         try:
-            self._claims.extend(await self._store.claim_due(self._owner, self._lease_s, self._waiting))
+            held = {*self._held(), *(claim.job.id for claim in self._claims)}
+            self._claims.extend(await self._store.claim_due(self._owner, self._lease_s, self._waiting, held=held))
         except Exception as error:  # noqa: BLE001 -- raised to each caller
             self._failure = error
         if not self._claims:

@@ -1,20 +1,24 @@
-"""Leases kept alive while their jobs run, all of a process by one statement; work stops once its lease is lost."""
+"""Leases kept alive while their jobs run, by a thread that neither the event loop nor its connections can delay."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+import threading
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
+from stepladder.models.leases import LeaseConnection
 from stepladder.models.records import LeaseStatus
 from stepladder.schemas.errors import UnreachableError
 from stepladder.workflows.events import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+    from uuid import UUID
 
+    from stepladder.models.leases import Renewed
     from stepladder.models.records import Claim
     from stepladder.models.store import Store
 
@@ -23,9 +27,11 @@ T = TypeVar("T")
 log = structlog.get_logger("stepladder.runner")
 
 BEATS_PER_LEASE = 3  # two may be late before the lease ends
+SOON = 15
+"""Beats per lease while some row is locked, or the database does not answer."""
 
-BATCH = 500
-"""Leases renewed by one statement: a commit for one of these jobs waits for it, some 5 ms."""
+STALLED_S = 60.0
+"""A loop that has run nothing for this long renews no lease: its jobs go to other workers."""
 
 
 class LeaseLostError(Exception):
@@ -37,9 +43,8 @@ class Lease:
 
     def __init__(self, claim: Claim, timer: asyncio.Timeout) -> None:
         self.claim = claim
-        self.single: asyncio.Task[None] | None = None
-        """A heartbeat for this lease alone."""
         self._timer = timer
+        self._releasing = self._released = False
         self._cancelling: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if claim.cancel_requested:
             self._cancelling.set_result(None)
@@ -71,26 +76,49 @@ class Lease:
         """When it ends unless it is renewed, by the loop's clock."""
         return self._timer.when() or 0.0
 
-    def update(self, status: LeaseStatus, until: float) -> None:
-        """Takes in what a heartbeat found; a lease that is held is good ``until`` then."""
+    @contextmanager
+    def releasing(self) -> Iterator[None]:
+        """While a statement may release the job, no heartbeat can tell that from a loss; the statement itself does."""
+        self._releasing = True
+        try:
+            yield
+        finally:
+            self._releasing = self._released
+
+    def end(self) -> None:
+        """The job was released: there is nothing left to lose."""
+        self._releasing = self._released = True
+
+    def update(self, status: LeaseStatus, until: float | None = None) -> None:
+        """Takes in what a heartbeat or a commit found; a lease that was renewed is good ``until`` then."""
         if self.lost:
             return
         if status is LeaseStatus.LOST:
-            self._timer.reschedule(0)
+            if not self._releasing:
+                self._timer.reschedule(0)
             return
-        self._timer.reschedule(max(self.until, until))
+        if until is not None:
+            self._timer.reschedule(max(self.until, until))
         if status is LeaseStatus.CANCELLING and not self.cancelling:
             self._cancelling.set_result(None)
 
 
 class Heartbeat:
-    """Renews all leases that one process holds, three times a lease, for as long as it holds any."""
+    """Renews all leases that one process holds, three times a lease, for as long as it holds any.
+
+    A loop that is busy for seconds loses no lease.
+    """
 
     def __init__(self, store: Store, lease_s: float) -> None:
-        self._store = store
+        self._url = store.database.url
         self._lease_s = lease_s
-        self._leases: set[Lease] = set()
-        self._beating: asyncio.Task[None] | None = None
+        self._leases: dict[tuple[UUID, int], Lease] = {}
+        self._thread: _Thread | None = None
+
+    @property
+    def held(self) -> list[UUID]:
+        """The jobs that this process runs."""
+        return [job_id for job_id, _ in self._leases]
 
     @asynccontextmanager
     async def keep(self, claim: Claim) -> AsyncIterator[Lease]:
@@ -100,59 +128,69 @@ class Heartbeat:
         database that does not answer is asked again while the lease lasts.
         """
         timer = asyncio.timeout_at(claim.asked_at + self._lease_s)
+        key = (claim.job.id, claim.fence)
         try:
             async with timer:
                 lease = Lease(claim, timer)
-                self._leases.add(lease)
-                if self._beating is None:
-                    self._beating = asyncio.ensure_future(self._beat())
+                self._leases[key] = lease
+                if self._thread is None:
+                    self._thread = _Thread(self._url, self._lease_s, self._leases)
                 try:
                     yield lease
                 finally:
-                    await self._end(lease)
+                    del self._leases[key]
+                    if not self._leases and self._thread is not None:
+                        thread, self._thread = self._thread, None
+                        thread.stop()
         except TimeoutError:
             if not timer.expired():
                 raise
             raise LeaseLostError from None
 
-    async def _end(self, lease: Lease) -> None:
-        self._leases.remove(lease)
-        if lease.single is not None:
-            lease.single.cancel()
-        if not self._leases and self._beating is not None:
-            beating, self._beating = self._beating, None
-            beating.cancel()
-            await asyncio.wait((beating,))
 
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(self._lease_s / BEATS_PER_LEASE)
-            leases = [lease for lease in self._leases if not lease.lost]
-            for batch in (leases[at : at + BATCH] for at in range(0, len(leases), BATCH)):
-                try:
-                    await self._renew(batch)
-                except Exception:
-                    log.exception("heartbeat failed")  # a bug: the next one may do better
+class _Thread:
+    """Renews the leases of one loop until it is stopped, and tells the loop what it found."""
 
-    async def _renew(self, leases: Sequence[Lease]) -> None:
-        sent = asyncio.get_running_loop().time()
+    def __init__(self, url: str, lease_s: float, leases: dict[tuple[UUID, int], Lease]) -> None:
+        self._connection = LeaseConnection(url)
+        self._lease_s = lease_s
+        self._leases = leases
+        self._loop = asyncio.get_running_loop()
+        self._told_at = self._loop.time()
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _run(self) -> None:
+        pause_s = self._lease_s / BEATS_PER_LEASE
+        while not self._stopped.wait(pause_s):
+            pause_s = self._lease_s / (BEATS_PER_LEASE if self._beat() else SOON)
+        self._connection.close()
+
+    def _beat(self) -> bool:
+        """Whether every lease was renewed."""
+        sent = self._loop.time()
+        if sent - self._told_at > STALLED_S:
+            log.error("the event loop stalls; its leases are not renewed", for_s=round(sent - self._told_at))
+            return True
+        leases = list(self._leases.values())
         try:
-            async with asyncio.timeout_at(max(lease.until for lease in leases)):
-                found = await self._store.heartbeats([lease.claim for lease in leases], self._lease_s)
-        except (UnreachableError, TimeoutError):
-            return
-        for lease in self._leases.intersection(leases):  # others ended meanwhile
-            status = found.get(lease.claim.job.id)
-            if status is not None:
-                lease.update(status, sent + self._lease_s)
-            elif lease.single is None or lease.single.done():  # one that waits for a lock delays no other
-                lease.single = asyncio.ensure_future(self._renew_single(lease))
+            found = self._connection.renew([lease.claim for lease in leases], self._lease_s)
+            self._loop.call_soon_threadsafe(self._tell, leases, found, sent + self._lease_s)
+        except UnreachableError:
+            return False
+        except Exception:
+            if not self._loop.is_closed():
+                log.exception("heartbeat failed")  # a bug: the next one may do better
+            return False
+        return all(one.in_time for one in found.values())
 
-    async def _renew_single(self, lease: Lease) -> None:
-        """For a lease that is lost, or whose job another transaction was writing to."""
-        sent = asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout_at(lease.until):
-                lease.update(await self._store.heartbeat(lease.claim, self._lease_s), sent + self._lease_s)
-        except (UnreachableError, TimeoutError):
-            return
+    def _tell(self, leases: Sequence[Lease], found: dict[UUID, Renewed], until: float) -> None:
+        self._told_at = self._loop.time()
+        for lease in leases:
+            if (one := found.get(lease.claim.job.id)) is None:
+                lease.update(LeaseStatus.LOST)
+            else:
+                lease.update(one.status, until if one.in_time else None)

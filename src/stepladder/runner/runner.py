@@ -15,6 +15,7 @@ import structlog
 
 from stepladder.engine.limiter import ConcurrencyLimiter
 from stepladder.models.child_jobs import cancel_children
+from stepladder.models.records import LeaseStatus
 from stepladder.runner import children
 from stepladder.runner.asking import Asking
 from stepladder.runner.clock import Clock, steady
@@ -44,7 +45,7 @@ from stepladder.workflows.transition import (
 from stepladder.workflows.visits import ChildCall, ToolCall, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -134,13 +135,17 @@ class Runner:
         self.asking = Asking(store, engine, identity, self.now, Refusals(limiter=self.limiter))
         self._heartbeat = Heartbeat(store, lease_s)
 
+    def held(self) -> Collection[UUID]:
+        """The jobs that this runner runs."""
+        return self._heartbeat.held
+
     def now(self) -> datetime:
         """The database's time, as of the last claim."""
         return self._clock.now()
 
     async def run_slice(self, job_id: UUID | None = None, should_stop: Callable[[], bool] = never) -> Slice:
         """Claims a job, the one named or the next that is due, and runs it. Raises as ``run`` does."""
-        claim = await self.store.claim(self.owner, self.lease_s, job_id)
+        claim = await self.store.claim(self.owner, self.lease_s, job_id, held=self.held())
         return Slice(SliceEnd.IDLE) if claim is None else await self.run(claim, should_stop)
 
     async def run(self, claim: Claim, should_stop: Callable[[], bool] = never) -> Slice:
@@ -312,7 +317,16 @@ class _JobRun:
         keeps = (isinstance(command, Rest) and not self._is_long(command.until)) or (
             isinstance(command, Hold) and ending
         )
-        return await self.runner.store.commit(claim, transition, stamp, release=not keeps, unless_paused=unless_paused)
+        sent = asyncio.get_running_loop().time()
+        with self.lease.releasing():
+            written = await self.runner.store.commit(
+                claim, transition, stamp, release=not keeps, unless_paused=unless_paused
+            )
+        if written and (keeps or isinstance(command, Ask | RunTool | Resolve | TendChildren)):
+            self.lease.update(LeaseStatus.HELD, sent + claim.lease_s)  # the commit renewed it
+        elif written:
+            self.lease.end()
+        return written
 
     def _has_early_signal(self, wait: Wait, transition: Transition) -> bool:
         return any(signal.name == wait.signal and signal.id != transition.taken for signal in self.claim.signals)

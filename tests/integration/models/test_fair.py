@@ -222,3 +222,15 @@ async def test_many_leases_are_renewed_at_once_and_those_lost_or_locked_are_not(
     assert found == expected | {cancelled.job.id: LeaseStatus.CANCELLING}
     rows = await market.rows("SELECT count(*) AS n FROM jobs WHERE lease_until > now() + interval '30 s'")
     assert rows == [{"n": 3}]
+
+
+async def test_a_worker_takes_over_lapsed_jobs_but_its_own(market: Market) -> None:
+    await market.jobs("a", 3)
+    own, other, _ = await market.take(3)
+    await market.rows(
+        "UPDATE jobs SET lease_until = now() WHERE id = ANY(%(jobs)s) RETURNING id",
+        {"jobs": [own.job.id, other.job.id]},
+    )
+    taken = await market.store.claim_due("w", 60.0, MOST, held=[own.job.id])
+    assert [claim.job.id for claim in taken] == [other.job.id]
+    assert await market.store.heartbeats([own], 60.0) == {own.job.id: LeaseStatus.HELD}
