@@ -52,8 +52,7 @@ _CUT = MappingProxyType(
 )
 
 # No legitimate answer has a number this long, this much white space, or this much of one pattern.
-_RUNAWAY_DIGITS = re.compile(r"[0-9]{40}\Z")
-_RUNAWAY_SPACE = re.compile(r"[ \t\r\n]{60}\Z")
+_DIGITS, _SPACE = re.compile(r"[0-9]{40}"), re.compile(r"[ \t\r\n]{60}")
 _RUNAWAY_LENGTH = 60
 _RUNAWAY_TIMES = 4
 _TAIL = 4096
@@ -140,15 +139,15 @@ def tells_nothing(arrival: Arrival) -> bool:
 
 def is_runaway(text: str) -> bool:
     """Whether a text repeats, or ends in a long run of digits."""
-    return _RUNAWAY_DIGITS.search(text[-_TAIL:]) is not None or repeats(text)
+    return _DIGITS.fullmatch(text[-40:]) is not None or repeats(text)
 
 
 def repeats(text: str) -> bool:
     """Whether a text ends in white space or in one pattern over and over, or begins with a whole document and goes on
     with more of the same. In linear time."""
-    if _RUNAWAY_SPACE.search(text[-_TAIL:]):
+    if _SPACE.fullmatch(text[-60:]) or _short_pattern(text[-_TAIL:]):
         return True
-    return _short_pattern(text[-_TAIL:]) or _long_pattern(text) or _same_again(text)
+    return (len(text) > _TAIL and _long_pattern(text)) or _same_again(text)
 
 
 def _short_pattern(tail: str) -> bool:
@@ -175,9 +174,9 @@ def _long_pattern(text: str) -> bool:
         end = text.rfind(probe, 0, end - 1) + len(probe)
         period = len(text) - end
         length = period * _RUNAWAY_TIMES
-        if end < len(probe) or length > len(text):
+        if length > len(text):
             return False
-        if length >= _RUNAWAY_LENGTH and text[-length:-period] == text[period - length :]:
+        if text[-length:-period] == text[period - length :]:
             return True
     return False
 
@@ -194,4 +193,6 @@ def _same_again(text: str) -> bool:
     first, again = _FIRST_NAME.match(document), _FIRST_NAME.match(rest)
     if rest[: len(document)] == document[: len(rest)]:
         return bool(rest)
-    return first is not None and again is not None and first.group().split() == again.group().split()
+    if first is None or again is None:
+        return False
+    return first.group().split() == again.group().split()
