@@ -60,6 +60,7 @@ class Turn(Visit):
     """
 
     kind: ClassVar[str] = "turn"
+    root: ClassVar[str] = "turns"
     ordinal: int
     question: str
     schema_hash: str
@@ -72,6 +73,14 @@ class Turn(Visit):
     @property
     def accepted(self) -> bool:
         return self.closed_at is not None and self.outcome is not None and self.outcome.value == "valid"
+
+    @property
+    def value(self) -> Json:
+        return self.output
+
+    @property
+    def succeeded(self) -> bool:
+        return self.accepted
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.schemas.canonical import exact_hash
 from stepladder.workflows.job import Turn
-from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
+from stepladder.workflows.visits import ListRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,9 @@ def _marks(visits: Sequence[Visit]) -> list[_Mark]:
                 marks.append(_Mark(visit.ordinal, visit.state, together, fingerprint, new))
                 since[visit.state] = []
                 fresh = False
-            case ToolCall() | Wait() | ChildCall() if visit.closed_at is not None:
+            case Turn():
+                pass
+            case _ if visit.closed_at is not None:
                 told = exact_hash([visit.state, _told(visit)])
                 fresh = fresh or told not in seen
                 seen.add(told)
@@ -113,7 +115,5 @@ def _marks(visits: Sequence[Visit]) -> list[_Mark]:
     return marks
 
 
-def _told(visit: ToolCall | Wait | ChildCall) -> Json:
-    if isinstance(visit, Wait):
-        return visit.payload
-    return visit.result if visit.error is None else {"error": visit.error.kind, "message": visit.error.message}
+def _told(visit: Visit) -> Json:
+    return visit.value if visit.error is None else {"error": visit.error.kind, "message": visit.error.message}

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.workflows.job import Turn
-from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
+from stepladder.workflows.visits import ListRun, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stepladder.schemas.jsontypes import Json
     from stepladder.workflows.job import Job
-    from stepladder.workflows.visits import ChildFailure, ToolError
 
 ROOTS = ("input", "turns", "lists", "tools", "calls", "errors", "signals", "visits", "last_tool")
 EACH = "each"
@@ -26,51 +23,30 @@ def names_of(job: Job) -> dict[str, Json]:
 
     What has not happened has no name: a state not yet visited is missing from its mapping.
     """
-    turns: dict[str, Json] = {}
-    tools: dict[str, Json] = {}
+    values: dict[str, dict[str, Json]] = {"turns": {}, "tools": {}, "calls": {}, "signals": {}}
     errors: dict[str, Json] = {}
-    signals: dict[str, Json] = {}
     visits: dict[str, list[Json]] = {}
-    calls: dict[str, Json] = {}
     lists: dict[str, list[Json]] = {}
     until: dict[str, str | None] = {}
     names: dict[str, Json] = {"input": job.input}
     for visit in job.visits:
         if visit.closed_at is None:
             continue
+        error = visit.error_json()
+        if error is not None:
+            errors[visit.state] = error
+        if visit.has_value:
+            values[visit.root][visit.state] = visit.value
+            visits.setdefault(visit.state, []).append(visit.value)
         match visit:
             case ListRun():
                 lists[visit.state], until[visit.state] = [], visit.until
-            case Turn() if visit.accepted:
-                turns[visit.state] = visit.output
-                visits.setdefault(visit.state, []).append(visit.output)
-                if visit.state in lists and (visit.action is None or visit.action != until[visit.state]):
+            case Turn(accepted=True) if visit.state in lists:
+                if visit.action is None or visit.action != until[visit.state]:
                     lists[visit.state].append(visit.output)
             case ToolCall():
-                error: Json = None
-                if visit.error is None:
-                    tools[visit.state] = visit.result
-                    visits.setdefault(visit.state, []).append(visit.result)
-                else:
-                    error = {"kind": visit.error.kind, "message": visit.error.message}
-                    errors[visit.state] = error
-                result = None if visit.error else visit.result
+                result = visit.result if error is None else None
                 names["last_tool"] = {"state": visit.state, "tool": visit.tool, "result": result, "error": error}
-            case ChildCall():
-                if visit.error is not None:
-                    errors[visit.state] = _failed(visit.error, visit.failed)
-                if visit.error is None or visit.result is not None:
-                    calls[visit.state] = visit.result
-                    visits.setdefault(visit.state, []).append(visit.result)
-            case Wait() if visit.signal_id is not None:
-                signals[visit.state] = visit.payload
-                visits.setdefault(visit.state, []).append(visit.payload)
             case _:
                 pass
-    names |= {"turns": turns, "lists": lists, "tools": tools, "calls": calls}
-    return names | {"errors": errors, "signals": signals, "visits": visits}
-
-
-def _failed(error: ToolError, failed: Sequence[ChildFailure]) -> Json:
-    children: list[Json] = [{"index": one.index, "kind": one.kind, "message": one.message} for one in failed]
-    return {"kind": error.kind, "message": error.message, "children": children}
+    return names | values | {"lists": lists, "errors": errors, "visits": visits}

@@ -16,7 +16,7 @@ from stepladder.workflows.job import Message, Turn
 from stepladder.workflows.machine import OK, AskState, ToolState
 from stepladder.workflows.names import names_of
 from stepladder.workflows.templates import RenderFailure
-from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
+from stepladder.workflows.visits import ListRun, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,19 +110,8 @@ def _where_it_failed(job: Job, machine: Machine) -> Cut:
         state = machine.states[last.state]
         target = state.edges[OK] if isinstance(state, ToolState) else last.state
         return _cut(job, len(job.visits), target)
-    return _cut(job, len(job.visits) - (1 if _is_to_blame(job, last) else 0), job.state)
-
-
-def _is_to_blame(job: Job, last: Visit) -> bool:
-    match last:
-        case Turn():
-            return not last.accepted or job.failure in (Failure.TRANSITION_DENIED, Failure.LOOP)
-        case ToolCall() | ChildCall():
-            return last.error is not None or last.closed_at is None
-        case Wait():
-            return last.action is None
-        case _:
-            return True
+    blamed = isinstance(last, Turn) and job.failure in (Failure.TRANSITION_DENIED, Failure.LOOP)
+    return _cut(job, len(job.visits) - (0 if last.succeeded and not blamed else 1), job.state)
 
 
 def _settled_at_the_end(job: Job, last: Visit) -> bool:

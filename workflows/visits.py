@@ -1,7 +1,7 @@
 """What a job visits: each kind with what it keeps, as columns of the table ``visits`` and as the JSON of its ``body``.
 
-A new kind is a class here, a module with its transitions, and rows in the table above ``advance``. The store writes and
-reads all kinds alike. Turns have a separate table, since their attempts and the views need it.
+A new kind is a class here, a module with its transitions, and rows in the table above ``advance``. The store, the names
+of expressions, loop detection and replays treat all kinds alike.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Visit:
     """One visit to a state. ``visit`` counts a job's visits from 1, and ``carried`` says that a replay took it over."""
 
     kind: ClassVar[str]
+    root: ClassVar[str] = ""
+    """The name under which expressions read ``value`` by state."""
     read: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
     """Converts a field from its JSON in ``body``, if it is not JSON itself."""
     visit: int
@@ -76,6 +78,25 @@ class Visit:
     def error(self) -> ToolError | None:
         return None
 
+    @property
+    def value(self) -> Json:
+        """What it brought in, for expressions and for loop detection."""
+        return None
+
+    @property
+    def has_value(self) -> bool:
+        """Whether expressions may read ``value``."""
+        return bool(self.root) and self.succeeded
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended without an error, so that a resumed job need not repeat it."""
+        return self.closed_at is not None and self.error is None
+
+    def error_json(self) -> JsonObject | None:
+        """What expressions read as the error of its state."""
+        return None if self.error is None else {"kind": self.error.kind, "message": self.error.message}
+
     def body(self) -> JsonObject:
         """The fields of this kind that are not columns of every visit."""
         found = {one.name: _as_json(getattr(self, one.name)) for one in fields(self) if one.name not in _COLUMNS}
@@ -91,6 +112,7 @@ class ToolCall(Visit):
     """
 
     kind: ClassVar[str] = "tool"
+    root: ClassVar[str] = "tools"
     read: ClassVar[Mapping[str, Callable[[Any], object]]] = {"effect": Effect}
     tool: str
     effect: Effect
@@ -101,6 +123,10 @@ class ToolCall(Visit):
     lost: int = 0
     result: Json = None
     error: ToolError | None = None
+
+    @property
+    def value(self) -> Json:
+        return self.result
 
     @property
     def once(self) -> bool:
@@ -122,6 +148,7 @@ class Wait(Visit):
     """
 
     kind: ClassVar[str] = "wait"
+    root: ClassVar[str] = "signals"
     read: ClassVar[Mapping[str, Callable[[Any], object]]] = {
         "wait_id": UUID,
         "until": datetime.fromisoformat,
@@ -138,6 +165,18 @@ class Wait(Visit):
     payload: Json = None
     signal_id: UUID | None = None
     action: str | None = None
+
+    @property
+    def value(self) -> Json:
+        return self.payload
+
+    @property
+    def has_value(self) -> bool:
+        return self.signal_id is not None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.action is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +215,7 @@ class ChildCall(Visit):
     """
 
     kind: ClassVar[str] = "call"
+    root: ClassVar[str] = "calls"
     read: ClassVar[Mapping[str, Callable[[Any], object]]] = {
         "inputs": tuple,
         "failed": lambda failed: tuple(ChildFailure(**one) for one in failed),
@@ -186,6 +226,20 @@ class ChildCall(Visit):
     failed: tuple[ChildFailure, ...] = ()
     result: Json = None
     error: ToolError | None = None
+
+    @property
+    def value(self) -> Json:
+        return self.result
+
+    @property
+    def has_value(self) -> bool:
+        return self.error is None or self.result is not None
+
+    def error_json(self) -> JsonObject | None:
+        if self.error is None:
+            return None
+        children: list[Json] = [child.as_json() for child in self.failed]
+        return {"kind": self.error.kind, "message": self.error.message, "children": children}
 
 
 KINDS: Mapping[str, type[Visit]] = {kind.kind: kind for kind in (ToolCall, Wait, ListRun, ChildCall)}
