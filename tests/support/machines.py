@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID, uuid5
 
 from stepladder.lint.compile import compile_workflow
@@ -139,6 +139,11 @@ class Play:
     def claim(self, after: float = 0.0, *, lost: bool = False, hold: bool = False) -> Transition:
         """``lost`` is true where the worker before did not hand the job back, ``hold`` where the job is paused."""
         return self.send(Claimed(lost), after, hold=hold)
+
+    def begun(self) -> Self:
+        """The job once a worker has claimed it for the first time."""
+        self.claim()
+        return self
 
     def cancel(self, after: float = 0.0) -> Transition:
         return self.send(Cancelled(), after)

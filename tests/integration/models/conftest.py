@@ -48,6 +48,16 @@ class Bench:
         assert claim is not None
         return claim
 
+    async def claimed(self, *, lease_s: float = 60.0) -> tuple[Job, Claim]:
+        """A new job in a worker's hands."""
+        job = await self.submit()
+        return job, await self.claim(job, lease_s=lease_s)
+
+    async def asked(self, *, lease_s: float = 60.0) -> tuple[Job, Claim, Attempt]:
+        """A new job whose first attempt is in flight."""
+        job, claim = await self.claimed(lease_s=lease_s)
+        return job, *await self.ask(claim)
+
     async def pending(self, job: Job) -> PendingAttempt:
         """What the next worker finds of the attempt in flight."""
         pending = (await self.claim(job)).pending

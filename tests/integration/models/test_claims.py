@@ -52,8 +52,7 @@ async def test_many_workers_share_many_jobs_out_with_none_left_and_none_taken_tw
 
 
 async def test_a_claim_gives_the_job_its_workflow_and_a_higher_fence(bench: Bench) -> None:
-    job = await bench.submit()
-    first = await bench.claim(job)
+    job, first = await bench.claimed()
     assert (first.job, first.workflow, first.version) == (job, "usage-bill", 1)
     assert await bench.store.release(first)
     second = await bench.claim(job)
@@ -68,19 +67,16 @@ async def test_the_higher_priority_is_claimed_first_and_then_the_longer_wait(ben
 
 
 async def test_a_job_that_rests_is_not_due_before_its_time(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING, due_at=soon()), Rest(soon())))
     assert await bench.store.claim("worker", 60.0, job.id) is None
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING), Rest(soon(-1))))
     assert (await bench.claim(job)).job.status is JobStatus.RUNNING
 
 
 async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert await bench.commit(claim, Transition(job, Rest(soon(-1))), release=False)
     assert await bench.store.claim("other", 60.0, job.id) is None
     assert await bench.store.heartbeat(claim) is LeaseStatus.HELD
@@ -88,8 +84,7 @@ async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
 
 @pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
 async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobStatus) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert await bench.commit(claim, Transition(replace(job, status=status, result=[1]), Finished()))
     row = await bench.row(job)
     assert (row["status"], row["result"], row["lease_owner"], row["wake_at"]) == (status, [1], None, None)
@@ -100,8 +95,7 @@ async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobSta
 
 
 async def test_a_heartbeat_keeps_the_lease_and_a_commit_renews_it(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job, lease_s=0.0)
+    job, claim = await bench.claimed(lease_s=0.0)
     assert await bench.store.heartbeat(claim, 60.0) is LeaseStatus.HELD
     assert await bench.store.claim("other", 60.0, job.id) is None
     assert await bench.store.heartbeat(claim, 0.0) is LeaseStatus.HELD
@@ -110,8 +104,7 @@ async def test_a_heartbeat_keeps_the_lease_and_a_commit_renews_it(bench: Bench) 
 
 
 async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> None:
-    job = await bench.submit()
-    first = await bench.claim(job, lease_s=0.0)
+    job, first = await bench.claimed(lease_s=0.0)
     first, attempt = await bench.ask(first)
     signal_id = uuid7()
     await bench.store.signal(job.id, signal_id, "approval", {})
@@ -142,8 +135,7 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
 
 
 async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     signal_id = uuid7()
     await bench.store.signal(job.id, signal_id, "approval", {})
     before = await bench.dump()
@@ -176,16 +168,14 @@ async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(benc
 
 @pytest.mark.parametrize("came", [None, Received(429, b"slow down", retry_after_s=1.5)], ids=["in flight", "stored"])
 async def test_an_attempt_and_a_stored_answer_survive_their_worker(bench: Bench, came: Received | None) -> None:
-    job = await bench.submit()
-    first, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    job, first, attempt = await bench.asked(lease_s=0.0)
     assert came is None or await bench.answer(first, attempt, came)
     pending = await bench.pending(job)
     assert (pending.attempt, pending.arrival) == (attempt, came)
 
 
 async def test_a_judged_attempt_is_not_pending(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    job, claim, attempt = await bench.asked(lease_s=0.0)
     await bench.answer(claim, attempt)
     judged = replace(attempt, verdict=Verdict(Outcome.EMPTY, "no_content"))
     assert await bench.commit(claim, Transition(claim.job, Rest(soon(-1)), judged=(judged,)))
@@ -195,15 +185,13 @@ async def test_a_judged_attempt_is_not_pending(bench: Bench) -> None:
 
 
 async def test_an_answer_arrives_once(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    _, claim, attempt = await bench.asked()
     assert await bench.answer(claim, attempt, Received(200, b"first"))
     assert not await bench.answer(claim, attempt, Received(200, b"second"))
 
 
 async def test_a_claim_waits_for_an_answer_that_is_being_written_and_finds_it(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    job, claim, attempt = await bench.asked(lease_s=0.0)
     parameters = {
         "job": job.id, "fence": claim.fence, "turn": 1, "ordinal": 1, "http_status": 200, "streamed": False,
         "raw": b"paid for", "raw_encoding": "identity", "retry_after_s": None, "lost_cause": None, "lost_detail": None,
@@ -222,8 +210,7 @@ async def test_a_claim_waits_for_an_answer_that_is_being_written_and_finds_it(be
 
 @pytest.mark.parametrize("late", ["answer", "commit"])
 async def test_what_comes_during_a_take_over_writes_nothing(bench: Bench, late: str) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job, lease_s=0.0))
+    job, claim, attempt = await bench.asked(lease_s=0.0)
     async with await bench.connect() as taker:
         async with taker.transaction():
             await taker.execute(hot.CLAIM_ONE, {"owner": "taker", "lease_s": 60.0, "job": job.id})
@@ -236,8 +223,7 @@ async def test_what_comes_during_a_take_over_writes_nothing(bench: Bench, late: 
 
 
 async def test_a_take_over_that_comes_during_the_last_commit_finds_nothing_to_do(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job, lease_s=0.0)
+    job, claim = await bench.claimed(lease_s=0.0)
     async with await bench.connect() as writer:
         async with writer.transaction():
             await writer.execute(hot.COMMIT, {"step": step_json(claim, bench.finished(claim), None, release=True)})
@@ -258,8 +244,7 @@ async def test_a_job_that_is_handed_back_is_due_at_once_or_when_it_was_said(benc
 
 
 async def test_asking_keeps_the_job_and_leaves_its_place_in_the_queue(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     before = await bench.row(job)
     await bench.ask(claim)
     after = await bench.row(job)

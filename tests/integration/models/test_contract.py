@@ -79,8 +79,7 @@ async def test_of_several_submissions_at_once_under_a_key_one_writes(bench: Benc
 
 
 async def test_an_answer_to_a_paused_job_is_kept_and_lets_go_of_it(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     assert await bench.store.pause(job.id, "kim") is Receipt.ACCEPTED
     assert not await bench.answer(claim, attempt, Received(200, b"kept"))
     assert (await bench.row(job))["lease_owner"] is None
@@ -89,8 +88,7 @@ async def test_an_answer_to_a_paused_job_is_kept_and_lets_go_of_it(bench: Bench)
 
 
 async def test_unless_paused_writes_nothing_where_the_job_is_paused(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     await bench.store.pause(job.id, "kim")
     before = await bench.dump()
     assert not await bench.commit(claim, bench.finished(claim), unless_paused=True)

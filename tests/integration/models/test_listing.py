@@ -111,8 +111,7 @@ async def test_a_text_is_found_in_the_detail_of_a_failure_and_of_a_lost_answer(
     bench: Bench, database: Database
 ) -> None:
     lost = await judged(bench, Verdict(Outcome.TRANSPORT, "timeout"), Lost(Cause.TIMEOUT, "Nothing came for 30 s"))
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     end = bench.finished(claim)
     failed = replace(end.job, status=JobStatus.FAILED, failure=Failure.LOOP, failure_detail="came round 3 times")
     assert await bench.commit(claim, replace(end, job=failed))

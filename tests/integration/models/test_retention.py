@@ -33,8 +33,7 @@ AT_ONCE = Ages(timedelta(0), timedelta(0))
 
 async def ended(bench: Bench, days_ago: float = 0) -> Job:
     """A job that ended so long ago, with one answer."""
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     assert await bench.answer(claim, attempt, Received(200, b"raw"))
     claim = await bench.judge(claim, attempt, RIGHT)
     assert await bench.commit(claim, bench.finished(claim))

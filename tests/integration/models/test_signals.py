@@ -28,8 +28,7 @@ FAR = datetime.now(UTC) + timedelta(days=1)
 
 
 async def test_a_signal_wakes_the_job_that_waits_for_it(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert await bench.commit(claim, bench.waiting(claim, FAR))
     assert await bench.store.claim("worker", 60.0, job.id) is None
     signal_id = uuid7()
@@ -86,16 +85,14 @@ async def test_an_unknown_job_is_named_as_such(bench: Bench) -> None:
 
 
 async def test_a_signal_that_came_after_the_worker_looked_makes_the_wait_due_at_once(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     await bench.store.signal(job.id, uuid7(), "approval", 1)
     assert await bench.commit(claim, bench.waiting(claim, FAR))
     assert len((await bench.claim(job)).signals) == 1
 
 
 async def test_a_signal_that_the_worker_knows_does_not_wake_it_again(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     await bench.store.signal(job.id, uuid7(), "something_else", 1)
     known = replace(claim, known_signals=(await bench.store.pending_signals(job.id)).known_signals)
     assert await bench.commit(known, bench.waiting(claim, FAR))
@@ -103,8 +100,7 @@ async def test_a_signal_that_the_worker_knows_does_not_wake_it_again(bench: Benc
 
 
 async def test_a_signal_that_is_being_written_while_the_job_begins_to_wait_is_not_lost(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     async with await bench.connect() as sender:
         async with sender.transaction():
             sent = {"name": "approval", "payload": "1", "by": "local", "scopes": None}
@@ -116,8 +112,7 @@ async def test_a_signal_that_is_being_written_while_the_job_begins_to_wait_is_no
 
 
 async def test_a_signal_that_comes_while_the_wait_is_being_written_is_not_lost(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     async with await bench.connect() as writer:
         async with writer.transaction():
             step = step_json(claim, bench.waiting(claim, FAR), None, release=True)
@@ -129,8 +124,7 @@ async def test_a_signal_that_comes_while_the_wait_is_being_written_is_not_lost(b
 
 
 async def test_a_signal_does_not_cut_a_rest_short(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     await bench.store.signal(job.id, uuid7(), "approval", 1)
     assert await bench.commit(claim, Transition(replace(job, status=JobStatus.RUNNING), Rest(FAR)))
     await bench.store.signal(job.id, uuid7(), "approval", 1)
@@ -138,8 +132,7 @@ async def test_a_signal_does_not_cut_a_rest_short(bench: Bench) -> None:
 
 
 async def test_a_request_to_cancel_reaches_the_worker_with_its_heartbeat(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert await bench.store.request_cancel(job.id) is Receipt.ACCEPTED
     assert await bench.store.heartbeat(claim) is LeaseStatus.CANCELLING
     assert await bench.store.claim("other", 60.0, job.id) is None
@@ -148,8 +141,7 @@ async def test_a_request_to_cancel_reaches_the_worker_with_its_heartbeat(bench: 
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after the commit"])
 @pytest.mark.parametrize("kind", ["wait", "rest", "settlement"])
 async def test_a_request_to_cancel_wakes_a_job_that_was_let_go_of(bench: Bench, kind: str, before: bool) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     running = replace(job, status=JobStatus.RUNNING)
     waiting = replace(job, status=JobStatus.WAITING)
     call = ToolCall(1, "pay", NOW, "pay", Effect.IRREVERSIBLE, {}, "key")
@@ -176,8 +168,7 @@ async def test_a_request_to_cancel_that_the_worker_knows_does_not_wake_it_again(
 
 
 async def test_a_signal_sent_during_a_lease_is_there_when_the_job_is_handed_back(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     await bench.commit(claim, bench.waiting(claim, datetime.now(UTC)))
     claim = await bench.claim(job)
     await bench.store.signal(job.id, uuid7(), "approval", 1)

@@ -51,8 +51,7 @@ LOST = Verdict(Outcome.TRANSPORT, "connect")
 
 async def play(bench: Bench, *verdicts: Verdict) -> Claim:
     """A job whose one turn gets these verdicts; it is still leased."""
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    _, claim, attempt = await bench.asked()
     for nth, verdict in enumerate(verdicts, 2):
         arrival: Arrival | None = Lost(Cause.CONNECT, "") if verdict.outcome is Outcome.TRANSPORT else None
         assert await bench.answer(claim, attempt, arrival)

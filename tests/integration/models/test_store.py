@@ -94,8 +94,7 @@ async def test_metadata_that_cannot_be_stored_are_bad_input(bench: Bench) -> Non
 
 
 async def test_a_step_that_breaks_a_rule_of_the_tables_writes_nothing(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     before = await bench.dump()
     twice = (Message(1, 0, "system", "hi"), Message(1, 0, "system", "hi"))
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -115,8 +114,7 @@ async def test_events_are_only_ever_appended(bench: Bench) -> None:
 
 
 async def test_a_verdict_stands(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    _, claim, attempt = await bench.asked()
     await bench.answer(claim, attempt)
     claim = await bench.judge(claim, attempt, Verdict(Outcome.EMPTY, "no_content"))
     with pytest.raises(psycopg.errors.RestrictViolation, match="attempts stays as it was written"):

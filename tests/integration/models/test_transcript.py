@@ -266,8 +266,7 @@ async def test_a_lone_surrogate_neither_stops_the_store_nor_gets_lost(bench: Ben
 
 
 async def test_foreign_words_that_postgresql_cannot_hold_do_not_stop_a_commit(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     await bench.answer(claim, attempt)
     odd = Verdict(Outcome.EMPTY, "no\0content", completion=Completion(finish_reason="st\0p"))
     claim = await bench.judge(claim, attempt, odd)
@@ -278,8 +277,7 @@ async def test_foreign_words_that_postgresql_cannot_hold_do_not_stop_a_commit(be
 
 async def test_a_stream_is_kept_compressed_and_comes_back_byte_for_byte(bench: Bench) -> None:
     body = b'data: {"choices": [{"delta": {"content": "\xff\\u0000"}}]}\n\n' * 200
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     assert await bench.answer(claim, attempt, Received(200, body, streamed=True))
     await bench.store.release(claim)
     assert (await bench.pending(job)).arrival == Received(200, body, streamed=True)
@@ -296,16 +294,14 @@ async def test_a_stream_is_kept_compressed_and_comes_back_byte_for_byte(bench: B
     ],
 )
 async def test_what_was_lost_comes_back_as_it_was_lost(bench: Bench, lost: Lost) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     assert await bench.answer(claim, attempt, lost)
     await bench.store.release(claim)
     assert (await bench.pending(job)).arrival == lost
 
 
 async def test_a_pending_attempt_brings_back_the_request_id_of_its_stamp(bench: Bench) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     attempt, turn = Attempt(1, 1, 10), Turn(1, "ask", job.created_at, 1, "?", "a" * 64)
     step = Transition(replace(claim.job, status=JobStatus.RUNNING), Ask(turn, attempt), visits=(turn,), opened=attempt)
     assert await bench.store.commit(claim, step, Stamp("request-7"))
@@ -315,8 +311,7 @@ async def test_a_pending_attempt_brings_back_the_request_id_of_its_stamp(bench: 
 
 
 async def test_the_next_worker_has_what_an_open_turn_said_and_not_a_closed_one(bench: Bench) -> None:
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     assert await bench.answer(claim, attempt)
     cut = Verdict(Outcome.TRUNCATION, "budget", completion=Completion(b'{"hours": 1, \xff'))
     rest = Transition(claim.job, Rest(NOW), judged=(replace(attempt, verdict=cut),))

@@ -58,8 +58,7 @@ RIGHT = Verdict(
 
 async def two_attempts(bench: Bench, first: Verdict, second: Verdict, arrival: Any = None) -> Job:
     """A turn whose first answer was not accepted, and whose second was."""
-    job = await bench.submit()
-    claim, attempt = await bench.ask(await bench.claim(job))
+    job, claim, attempt = await bench.asked()
     assert await bench.answer(claim, attempt, arrival)
     again = Attempt(1, 2, 256, {"seed": 7}, note="Not accepted: \0")
     turn = claim.job.visits[0]
@@ -190,8 +189,7 @@ async def test_what_a_user_typed_cannot_break_a_view(bench: Bench) -> None:
 async def test_what_was_kept_of_a_turn_is_shown_by_state_until_a_later_turn_of_it_ends(
     bench: Bench, database: Database
 ) -> None:
-    job = await bench.submit()
-    claim = await bench.claim(job)
+    job, claim = await bench.claimed()
     assert (await bench.rows("SELECT degraded FROM job_overview"))[0]["degraded"] is None
 
     async def turn(ordinal: int, state: str, value: Any, *, closed: bool = True) -> None:

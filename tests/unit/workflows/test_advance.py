@@ -48,9 +48,7 @@ def queued() -> Play:
 
 
 def asking() -> Play:
-    it = game()
-    it.claim()
-    return it
+    return game().begun()
 
 
 def resting() -> Play:
@@ -144,8 +142,7 @@ def test_what_follows_in_each_place(place: Callable[[], Play], event: Event, fol
 
 
 def test_a_whole_job_and_its_history() -> None:
-    it = game("system: Be brief.")
-    it.claim()
+    it = game("system: Be brief.").begun()
     it.says({"action": "look"})
     it.returns({"found": 1})
     it.fails(Outcome.EMPTY)
@@ -193,8 +190,7 @@ done: {end: succeeded}
 
 @pytest.mark.parametrize("output", [{"action": "other"}, {"action": "always"}, {"action": 1}, {}, [], "go"])
 def test_an_action_that_no_edge_lists_ends_the_job(output: Any) -> None:
-    it = game(states=OPEN)
-    it.claim()
+    it = game(states=OPEN).begun()
     the(Finished, it.says(output))
     assert (it.job.status, it.job.failure) == (JobStatus.FAILED, Failure.TRANSITION_DENIED)
     assert "go" in (it.job.failure_detail or ""), "it says what would have been taken"
@@ -202,8 +198,9 @@ def test_an_action_that_no_edge_lists_ends_the_job(output: Any) -> None:
     turn = it.job.visits[-1]
     assert isinstance(turn, Turn)
     assert turn.accepted, "the answer was valid, the transition was not"
-    routed = game(states=OPEN.replace("next: {go: done}", "next: {go: done}, on_failure: {transition_denied: done}"))
-    routed.claim()
+    routed = game(
+        states=OPEN.replace("next: {go: done}", "next: {go: done}, on_failure: {transition_denied: done}")
+    ).begun()
     the(Finished, routed.says(output))
     assert routed.path() == [("transition_denied", "done")]
 
@@ -220,8 +217,7 @@ def test_an_action_that_no_edge_lists_ends_the_job(output: Any) -> None:
 def test_a_turn_that_failed_goes_where_its_state_sends_it_or_ends_the_job(
     outcome: Outcome, cause: Cause | None, failure: Failure
 ) -> None:
-    alone = game("retry: {attempts: 1}")
-    alone.claim()
+    alone = game("retry: {attempts: 1}").begun()
     the(Finished, alone.fails(outcome, cause))
     assert (alone.job.status, alone.job.failure) == (JobStatus.FAILED, failure)
     assert "state one" in (alone.job.failure_detail or "")
@@ -274,25 +270,21 @@ def test_the_token_budget_is_the_jobs_and_clips_what_is_left() -> None:
 
 
 def test_the_deadline_binds_turns_and_tools() -> None:
-    it = game("limits: {deadline_s: 60}")
-    it.claim()
+    it = game("limits: {deadline_s: 60}").begun()
     the(Finished, it.says({"action": "look"}, after=60))
     assert it.job.failure is Failure.DEADLINE
-    later = game("limits: {deadline_s: 60}")
-    later.claim()
+    later = game("limits: {deadline_s: 60}").begun()
     later.says({"action": "look"}, after=59)
     the(Finished, later.returns({}, after=1))
     assert later.job.failure is Failure.DEADLINE
     assert later.job.visits[-1].closed_at is not None, "the result is kept, however late"
-    ended = game("limits: {deadline_s: 60}")
-    ended.claim()
+    ended = game("limits: {deadline_s: 60}").begun()
     the(Finished, ended.says({"action": "stop"}, after=999))
     assert ended.job.status is JobStatus.SUCCEEDED, "an end is reached, however late"
 
 
 def test_the_models_limit_is_respected_where_it_is_known() -> None:
-    it = game(max_model_len=600)
-    it.claim()
+    it = game(max_model_len=600).begun()
     assert (
         the(Ask, it.fails(Outcome.TRUNCATION, Cause.BUDGET, tokens=522, prompt=10)).attempt.max_completion_tokens == 590
     )
@@ -338,8 +330,7 @@ one: {ask: Hi, output: {type: object}, next: {always: one, exhausted: act}, max_
 act: {tool: look, max_visits: 2, next: {ok: act, exhausted: done}}
 done: {end: succeeded, result: {turns: visits.one.size(), results: visits.act.size()}}
 """
-    it = game(states=states)
-    it.claim()
+    it = game(states=states).begun()
     it.says({"n": 1})
     the(RunTool, it.says({"n": 2}))
     the(RunTool, it.returns(1))
@@ -371,14 +362,6 @@ def test_transitions_in_a_circle_end(head: str, one: str, two: str) -> None:
         the(Finished, it.returns({}))
     assert (it.job.status, it.job.failure) == (JobStatus.FAILED, Failure.LOOP)
     assert "circle" in (it.job.failure_detail or "")
-
-
-def test_a_machine_may_end_in_failure_with_a_result() -> None:
-    it = game(states="one: {tool: look, next: {ok: bad}}\nbad: {end: failed, result: {why: tools.one}}")
-    it.claim()
-    the(Finished, it.returns("because"))
-    assert (it.job.status, it.job.failure) == (JobStatus.FAILED, Failure.REJECTED)
-    assert it.job.result == {"why": "because"}
 
 
 # Cancelling -----------------------------------------------------------------------------------------------------------

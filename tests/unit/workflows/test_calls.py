@@ -42,14 +42,11 @@ done: {end: succeeded}
 
 
 def looking(**fields: Any) -> Play:
-    it = play(document(TOOL), value={"q": "x"}, **fields)
-    it.claim()
-    return it
+    return play(document(TOOL), value={"q": "x"}, **fields).begun()
 
 
 def paying(head: str = "", **fields: Any) -> Play:
-    it = play(document(PAYMENT, head), value={"sum": 3}, **fields)
-    it.claim()
+    it = play(document(PAYMENT, head), value={"sum": 3}, **fields).begun()
     it.answer("approve")
     return it
 
@@ -84,8 +81,7 @@ def test_an_error_goes_by_error() -> None:
 
 
 def test_an_error_without_an_edge_ends_the_job() -> None:
-    it = play(document("one: {tool: look, next: {ok: done}}\ndone: {end: succeeded}"))
-    it.claim()
+    it = play(document("one: {tool: look, next: {ok: done}}\ndone: {end: succeeded}")).begun()
     the(Finished, it.breaks("KeyError", "no x"))
     assert (it.job.status, it.job.failure) == (JobStatus.FAILED, Failure.TOOL_FAILED)
     assert it.job.failure_detail == "state one, tool look: KeyError: no x; the state has no edge `error`"
@@ -113,8 +109,7 @@ def test_a_principal_with_the_scope_or_with_all_of_them_may(scopes: frozenset[st
 
 
 def test_the_tool_that_the_turn_chose_runs_with_its_arguments() -> None:
-    it = play(document(CHOICE))
-    it.claim()
+    it = play(document(CHOICE)).begun()
     call = the(RunTool, it.says({"action": "look", "arguments": {"q": "x"}})).call
     assert (call.tool, call.arguments, call.effect) == ("look", {"q": "x"}, Effect.READ)
     it.returns({})
@@ -128,8 +123,7 @@ def test_a_word_that_names_no_tool_of_the_turn_is_denied(action: str) -> None:
         "tools: [look, save],",
         "tools: [look, save], output: {properties: {action: {enum: [stop]}}, required: [action]},",
     )
-    it = play(document(states.replace("save: call}", "save: call, stop: call}")))
-    it.claim()
+    it = play(document(states.replace("save: call}", "save: call, stop: call}"))).begun()
     the(Finished, it.says({"action": action}))
     assert it.job.failure is Failure.TRANSITION_DENIED
     assert it.job.open is None
@@ -145,8 +139,7 @@ def test_a_choice_that_was_never_made_is_denied() -> None:
 
 
 def key(state: str = TOOL, **fields: Any) -> str:
-    it = play(document(state), **({"value": {"q": "x"}} | fields))
-    it.claim()
+    it = play(document(state), **({"value": {"q": "x"}} | fields)).begun()
     return it.call.key
 
 
@@ -202,13 +195,6 @@ def settling(head: str = "") -> Play:
     it = paying(head)
     it.claim(after=10, lost=True)
     return it
-
-
-@pytest.mark.parametrize("name", ["look", "save"])
-def test_what_may_run_again_runs_again(name: str) -> None:
-    it = play(document(f"one: {{tool: {name}, next: {{ok: done}}}}\ndone: {{end: succeeded}}"))
-    first = the(RunTool, it.claim()).call
-    assert the(RunTool, it.claim()).call == replace(first, runs=2)
 
 
 def test_what_cannot_be_undone_waits_for_a_person_after_a_crash() -> None:

@@ -72,8 +72,7 @@ def test_each_item_has_an_input_of_its_own_and_its_place_among_the_results() -> 
 
 
 def test_a_place_that_is_free_is_taken_by_the_next_in_order() -> None:
-    it = many(4)
-    it.claim()
+    it = many(4).begun()
     assert the(TendChildren, it.send(Resolved(1))).start == (1, 2)
     the(AwaitChildren, sees(it, child(1, "running"), child(2, "queued")))
     assert the(TendChildren, sees(it, child(1, "running"), child(2))).start == (3,)
@@ -83,8 +82,7 @@ def test_a_place_that_is_free_is_taken_by_the_next_in_order() -> None:
 
 
 def test_the_first_failure_stops_the_others_and_the_call_ends_when_all_have() -> None:
-    it = many(5, concurrency=3)
-    it.claim()
+    it = many(5, concurrency=3).begun()
     it.send(Resolved(1))
     failed = child(2, "failed", Failure.DEADLINE, failure_detail="too late")
     step = sees(it, child(1, "running"), failed, child(3, "running", cancel_requested=True))
@@ -98,8 +96,7 @@ def test_the_first_failure_stops_the_others_and_the_call_ends_when_all_have() ->
 
 
 def test_collected_failures_leave_holes_and_a_list() -> None:
-    it = many(3, concurrency=9, more=", failures: collect")
-    it.claim()
+    it = many(3, concurrency=9, more=", failures: collect").begun()
     refused = ChildFailure(1, "bad_input", "no")
     assert the(TendChildren, it.send(Resolved(1, (refused,)))).start == (2, 3)
     the(AwaitChildren, sees(it, child(2, "failed", Failure.LOOP), child(3, "running")))
@@ -115,15 +112,13 @@ def test_collected_failures_leave_holes_and_a_list() -> None:
 
 
 def test_a_bad_input_starts_no_child() -> None:
-    it = many(2)
-    it.claim()
+    it = many(2).begun()
     the(Finished, it.send(Resolved(1, (ChildFailure(2, "bad_input", "no"),))))
     assert gave(it)["kind"] == "bad_input"
 
 
 def test_a_workflow_that_is_not_there_is_an_error() -> None:
-    it = one()
-    it.claim()
+    it = one().begun()
     the(Finished, it.send(Unresolved(ToolError("unknown_workflow", "none"))))
     assert (it.job.failure, gave(it)["kind"]) == (Failure.REJECTED, "unknown_workflow")
 
@@ -142,8 +137,7 @@ def test_an_empty_list_starts_no_child() -> None:
 
 
 def test_a_cancelled_job_ends_at_once_and_leaves_its_call_closed() -> None:
-    it = one()
-    it.claim()
+    it = one().begun()
     it.send(Resolved(1))
     sees(it, child(1, "running"))
     the(Finished, it.cancel())

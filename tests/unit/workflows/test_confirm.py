@@ -38,9 +38,7 @@ done: {end: succeeded}
 
 
 def asked(states: str = ASKS, principal: str = "ci") -> Play:
-    it = play(document(states), principal=principal, scopes=frozenset())
-    it.claim()
-    return it
+    return play(document(states), principal=principal, scopes=frozenset()).begun()
 
 
 @pytest.mark.parametrize(
@@ -120,8 +118,7 @@ done: {end: succeeded}
 def test_a_tool_that_the_model_chose_is_denied_before_it_runs(chosen: str, missing: list[str]) -> None:
     rights = {"pick_a": ("a:x", "ok"), "pick_b": ("b:x", "b:y")}
     kit = Kit({name: tool(name, Effect.READ, permissions=needs) for name, needs in rights.items()})
-    it = play(document(DENIED), kit, principal="ci", scopes=frozenset({"ok"}))
-    it.claim()
+    it = play(document(DENIED), kit, principal="ci", scopes=frozenset({"ok"})).begun()
     the(Finished, it.says({"action": chosen, "arguments": {}}))
     assert it.job.failure is Failure.PERMISSION_DENIED
     assert it.data(EventKind.PERMISSION_DENIED) == [
@@ -133,8 +130,7 @@ def test_a_tool_that_the_model_chose_is_denied_before_it_runs(chosen: str, missi
 
 
 def test_pausing_while_a_tool_runs_keeps_its_result_and_starts_no_other() -> None:
-    it = play(document(PAYS))
-    it.claim()
+    it = play(document(PAYS)).begun()
     the(RunTool, it.says({}))
     the(Hold, it.returns({"found": 1}, hold=True))
     assert (it.job.state, it.job.open, it.job.status) == ("again", None, JobStatus.RUNNING)
@@ -154,8 +150,7 @@ def test_a_job_paused_before_its_start_starts_nothing() -> None:
 
 def test_a_tool_in_backoff_is_not_run_while_the_job_is_paused() -> None:
     states = PAYS.replace("next: {ok: again", "retry: {attempts: 3}, next: {ok: again")
-    it = play(document(states))
-    it.claim()
+    it = play(document(states)).begun()
     it.says({})
     it.breaks()
     the(Hold, it.claim(after=3600, hold=True))

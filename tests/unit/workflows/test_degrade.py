@@ -135,8 +135,7 @@ def test_lost_and_empty_answers_leave_nothing_and_do_not_hide_what_came_before()
     ("limits", "failure"), [({"token_budget": 15}, Failure.TOKEN_BUDGET), ({"deadline_s": 0.001}, Failure.DEADLINE)]
 )
 def test_a_bound_of_the_job_leaves_what_there_is(limits: dict[str, Any], failure: Failure) -> None:
-    job = play(ONE.replace("start: one", f"start: one\nlimits: {json.dumps(limits)}"))
-    job.claim()
+    job = play(ONE.replace("start: one", f"start: one\nlimits: {json.dumps(limits)}")).begun()
     job.fails(**cut(), tokens=20, after=1)
     assert job.job.failure is failure
     kept = turn_of(job).degraded

@@ -47,8 +47,7 @@ def question(it: Play) -> str:
 
 
 def test_the_turns_of_a_list_see_their_item_and_what_was_built_before_them() -> None:
-    it = play(lines(OVER), value={"items": ["a", {"b": 1}]})
-    it.claim()
+    it = play(lines(OVER), value={"items": ["a", {"b": 1}]}).begun()
     assert question(it) == "1/2 a []"
     it.says({"n": 1})
     assert question(it) == '2/2 {"b": 1} [{"n": 1}]'
@@ -58,8 +57,7 @@ def test_the_turns_of_a_list_see_their_item_and_what_was_built_before_them() -> 
 
 
 def test_one_turn_that_fails_is_asked_again_and_no_other() -> None:
-    it = play(lines(OVER), value={"items": [1, 2]})
-    it.claim()
+    it = play(lines(OVER), value={"items": [1, 2]}).begun()
     it.says({"n": 1})
     step = it.fails(Outcome.SEMANTIC, "unique", content=b"{}")
     assert (the(Ask, step).turn.ordinal, the(Ask, step).attempt.ordinal) == (2, 2)
@@ -68,8 +66,9 @@ def test_one_turn_that_fails_is_asked_again_and_no_other() -> None:
 def test_a_list_that_was_left_half_built_keeps_what_it_has_and_the_next_begins_anew() -> None:
     again = "  retry: {attempts: 1}\n  max_visits: 2\n"
     edges = "{always: done, exhausted: bad}"
-    it = play(lines(OVER, more=again, edges=edges, fails=", attempts_exhausted: lines"), value={"items": [1, 2]})
-    it.claim()
+    it = play(
+        lines(OVER, more=again, edges=edges, fails=", attempts_exhausted: lines"), value={"items": [1, 2]}
+    ).begun()
     it.says({"n": 1})
     it.fails(Outcome.SEMANTIC, content=b"{}")
     assert question(it) == "1/2 1 []"
@@ -81,8 +80,7 @@ def test_a_list_that_was_left_half_built_keeps_what_it_has_and_the_next_begins_a
 
 @pytest.mark.parametrize("count", ["2", "2.0"])
 def test_a_count_says_how_many(count: str) -> None:
-    it = play(lines(f'{{count: "{count}", at_most: 3}}'))
-    it.claim()
+    it = play(lines(f'{{count: "{count}", at_most: 3}}')).begun()
     assert question(it) == "1/2 - []"
     it.says({"n": 1})
     the(Finished, it.says({"n": 1}))
@@ -106,8 +104,7 @@ def test_what_measures_no_list_fails_the_state_before_its_first_turn(each: str, 
     the(Finished, it.claim())
     assert (it.job.failure, it.job.turn_count) == (Failure.EXPRESSION_ERROR, 0)
     assert str(it.job.failure_detail).startswith(detail.split(" is not known")[0])
-    routed = play(lines(each, fails=", expression_error: bad"), value={"items": items})
-    routed.claim()
+    routed = play(lines(each, fails=", expression_error: bad"), value={"items": items}).begun()
     assert routed.path() == [("expression_error", "bad")]
 
 
@@ -119,22 +116,19 @@ def test_a_list_of_nothing_is_complete_at_once(each: str) -> None:
 
 
 def test_the_models_word_ends_the_list_and_is_no_element() -> None:
-    it = play(lines("{until: stop, at_most: 2}", edges="{stop: done, exhausted: bad}", output=SAID))
-    it.claim()
+    it = play(lines("{until: stop, at_most: 2}", edges="{stop: done, exhausted: bad}", output=SAID)).begun()
     assert question(it) == "1/null - []"
     it.says({"action": "more", "n": 1})
     the(Finished, it.says({"action": "stop"}))
     assert it.job.result == [{"action": "more", "n": 1}]
-    it = play(lines("{until: stop, at_most: 2}", edges="{stop: done, exhausted: bad}", output=SAID))
-    it.claim()
+    it = play(lines("{until: stop, at_most: 2}", edges="{stop: done, exhausted: bad}", output=SAID)).begun()
     it.says({"action": "more", "n": 1})
     the(Finished, it.says({"action": "more", "n": 2}))
     assert it.path() == [("exhausted", "bad")]
 
 
 def test_max_turns_counts_every_element() -> None:
-    it = play(lines(OVER, head="limits: {max_turns: 2}"), value={"items": [1, 2, 3]})
-    it.claim()
+    it = play(lines(OVER, head="limits: {max_turns: 2}"), value={"items": [1, 2, 3]}).begun()
     it.says({"n": 1})
     the(Finished, it.says({"n": 2}))
     assert it.job.failure is Failure.MAX_TURNS
@@ -147,8 +141,7 @@ def reasons(it: Play, output: Any) -> list[tuple[str, str, str]]:
 
 
 def test_elements_are_told_apart_by_their_values_and_what_is_missing_by_nothing() -> None:
-    it = play(lines("{over: input.items, at_most: 9, unique: [/n, /m]}"), value={"items": [0] * 9})
-    it.claim()
+    it = play(lines("{over: input.items, at_most: 9, unique: [/n, /m]}"), value={"items": [0] * 9}).begun()
     it.says({"n": 36, "m": None})
     it.says({"n": 2})
     assert reasons(it, {"n": 36.0, "m": 1}) == [("unique", "/n", "must differ from element 1")]
@@ -163,8 +156,7 @@ def test_elements_are_told_apart_by_their_values_and_what_is_missing_by_nothing(
 
 def test_the_whole_element_may_have_to_be_another_and_the_word_that_ends_is_none() -> None:
     each = "{until: stop, at_most: 9, unique: ['']}"
-    it = play(lines(each, edges="{stop: done, exhausted: bad}", output=SAID))
-    it.claim()
+    it = play(lines(each, edges="{stop: done, exhausted: bad}", output=SAID)).begun()
     it.says({"action": "more", "n": 1})
     assert reasons(it, {"action": "more", "n": 1.0})[0][2] == "must differ from element 1"
     assert reasons(it, {"action": "more", "n": 2}) == []
@@ -175,8 +167,9 @@ def test_the_whole_element_may_have_to_be_another_and_the_word_that_ends_is_none
 @given(st.lists(st.integers(0, 5), max_size=12), st.booleans())
 def test_a_list_is_what_was_accepted_in_order_and_never_a_circle(values: list[int], ends: bool) -> None:
     each, edges = "{until: stop, at_most: 12}", "{stop: done, exhausted: done}"
-    it = play(lines(each, edges=edges, output=SAID, head="limits: {max_turns: 99, loop: {repeats: 1, stale: 1}}"))
-    it.claim()
+    it = play(
+        lines(each, edges=edges, output=SAID, head="limits: {max_turns: 99, loop: {repeats: 1, stale: 1}}")
+    ).begun()
     for number, value in enumerate(values, 1):
         it.says({"action": "more", "n": value})
         assert names_of(it.job)["lists"] == {"lines": [{"action": "more", "n": one} for one in values[:number]]}
@@ -190,8 +183,7 @@ def test_a_list_is_what_was_accepted_in_order_and_never_a_circle(values: list[in
 
 def test_the_same_list_over_and_over_is_a_circle() -> None:
     more = f"again:\n  ask: Again?\n  output: {SAID}\n  next: {{more: lines, stop: done}}\n"
-    it = play(lines(OVER, edges="again", more=more, head="limits: {max_turns: 99}"), value={"items": [1, 2, 3]})
-    it.claim()
+    it = play(lines(OVER, edges="again", more=more, head="limits: {max_turns: 99}"), value={"items": [1, 2, 3]}).begun()
     for _ in range(20):
         if it.job.status.final:
             break

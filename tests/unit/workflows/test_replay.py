@@ -185,8 +185,7 @@ def test_a_call_that_the_lineage_began_is_never_run(spent: Spent, goes_on: bool)
 
 
 def test_a_turn_that_failed_is_asked_again_and_one_that_led_nowhere_too() -> None:
-    walk = begin()
-    walk.claim()
+    walk = begin().begun()
     walk.says({"action": "more", "n": 1})
     walk.fails(Outcome.REFUSED)
     assert walk.job.failure is Failure.REFUSED
@@ -195,8 +194,7 @@ def test_a_turn_that_failed_is_asked_again_and_one_that_led_nowhere_too() -> Non
 
 @pytest.mark.parametrize(("status", "failure"), [("succeeded", None), ("failed", "rejected"), ("running", None)])
 def test_what_ended_as_its_document_says_or_lives_is_not_resumed(status: str, failure: str | None) -> None:
-    walk = begin()
-    walk.claim()
+    walk = begin().begun()
     word = None if failure is None else Failure(failure)
     job = replace(walk.job, status=JobStatus(status), failure=word)
     refused = cut(job, walk.machine, Mode.RESUME, None)
@@ -227,8 +225,7 @@ def test_outputs_that_break_their_schema_now_are_told_and_kept() -> None:
 
 
 def test_a_failed_answer_is_no_line_of_the_transcript_that_is_taken_over() -> None:
-    walk = begin()
-    walk.claim()
+    walk = begin().begun()
     walk.fails(Outcome.EMPTY, "no_content", content=b"")
     walk.says({"action": "more", "n": 1})
     at = cut_at(walk, Mode.FORK, 2)

@@ -131,8 +131,7 @@ one: {ask: First, output: {type: object}, retry: {attempts: 1}, next: done, on_f
 two: {ask: Second, output: {type: object}, next: done}
 done: {end: succeeded}
 """
-    game = play(document(states))
-    game.claim()
+    game = play(document(states)).begun()
     assert [text.split("\n")[0] for text in contents(game, game.fails(Outcome.EMPTY))] == ["Second"]
 
 

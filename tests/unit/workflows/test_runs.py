@@ -27,9 +27,7 @@ sorry: {end: failed, result: {kind: errors.one.kind, message: errors.one.message
 
 
 def saving(policy: str = "retry: {attempts: 3},", head: str = "", **fields: Any) -> Play:
-    it = play(document(SAVE % policy, head), **fields)
-    it.claim()
-    return it
+    return play(document(SAVE % policy, head), **fields).begun()
 
 
 # After an error -------------------------------------------------------------------------------------------------------
@@ -168,8 +166,7 @@ confirm: {wait: {signal: s}, next: {go: pay}}
 pay: {tool: pay, next: {ok: done, error: done}}
 done: {end: succeeded}
 """
-    it = play(document(states))
-    it.claim()
+    it = play(document(states)).begun()
     wait = the(RunTool, it.answer("go")).call
     for _ in range(MOST_LOST + 1):
         the(AwaitSettlement, it.claim(lost=True))
