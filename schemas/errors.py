@@ -32,3 +32,16 @@ class UnreachableError(StepladderError):
 
 class GoneError(StepladderError):
     """The requested data was deleted by retention: exit code 1, HTTP 410."""
+
+
+def described(error: BaseException) -> str:
+    """``ValueError: its text``, of any exception: user code may raise one whose text cannot be had."""
+    try:
+        text = str.__str__(str(error))
+    except BaseException:  # noqa: BLE001 -- its ``__str__`` may do anything
+        text = "its text cannot be read"
+    try:
+        name = str.__str__(type(error).__name__)
+    except BaseException:  # noqa: BLE001 -- a metaclass may do anything, too
+        name = "an exception"
+    return f"{name}: {text}" if text else name

@@ -42,7 +42,8 @@ def judge(
     from stepladder.judge.specimens import Specimens
     from stepladder.wiring.app import load_kit
 
-    specimens = Specimens(load_kit(load_settings(app=app).app))
+    settings = load_settings(app=app)
+    specimens = Specimens(load_kit(settings.app, rule_timeout_s=settings.rule_timeout_s))
     report = _Report(as_json)
     out = sys.stdout.buffer
     with _opened(file) as lines, contextlib.redirect_stdout(sys.stderr):  # a user's rule may print

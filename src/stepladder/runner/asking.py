@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from stepladder.models.records import Stamp
 from stepladder.runner.refusals import Refusals, Suspect
+from stepladder.runner.rules import off_the_loop
 from stepladder.schemas.errors import UnreachableError
 from stepladder.workflows.judging import judged
 from stepladder.workflows.request import body_of
@@ -119,7 +121,8 @@ class Asking:
             model, sent_as = self._model(machine, turn), request_id(job, attempt)
             suspect = Suspect(model, state.schema.hash, attempt.sampling, sent_as, job.left_s(self.now()))
             known_bad = await self.refusals.is_known_bad(self.engine, arrival, suspect)
-        return judged(machine, job, turn, attempt, arrival, schema_known_bad=known_bad)
+        judge = partial(judged, machine, job, turn, attempt, arrival, schema_known_bad=known_bad)
+        return await off_the_loop(judge) if any(rule.call for rule in state.rules) else judge()
 
     def _model(self, machine: Machine, turn: Turn) -> str:
         return machine.ask(turn.state).model or self.identity.model

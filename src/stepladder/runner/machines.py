@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepladder.lint.compile import UNPINNED, compile_workflow
+from stepladder.runner.rules import bounded
 from stepladder.schemas.document import Workflow
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.workflows.machine import AskState
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Machines:
-    """``kit`` holds the tools and rules of this process, which documents name."""
+    """``kit`` holds the tools and rules of this process, which documents name; its rules are bounded."""
 
     def __init__(self, store: Store, kit: Kit) -> None:
-        self.kit = kit
+        self.kit = bounded(kit)
         self._store = store
         self._compiled: dict[tuple[str, int, str | None], Machine] = {}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from stepladder.schemas.answer import Violation
+from stepladder.schemas.errors import described
 from stepladder.schemas.jsontypes import plain
 from stepladder.validation.expressions import EvaluationFailure
 
@@ -22,6 +23,10 @@ class RuleCall(Protocol):
     """A rule written in Python: None when it holds, else the reason."""
 
     def __call__(self, output: Any, *, input: Any, turns: Any, tools: Any) -> str | None: ...  # noqa: A002 - the contract's word
+
+
+class UncheckedError(Exception):
+    """Why a call could not check its rule. Its text is the reason as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,16 @@ def _called(rule: Rule, call: RuleCall, scope: Mapping[str, Json]) -> str | None
     known = {name: plain(scope.get(name, {})) for name in ("input", "turns", "tools")}
     try:
         answer: object = call(plain(scope["output"]), **known)
-    except Exception as error:  # noqa: BLE001 - a user's code may raise anything, and a rule that raises is broken
-        return f"could not be checked: {type(error).__name__}: {error}"
+    except UncheckedError as error:
+        return f"could not be checked: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, and a rule that raises is broken
+        return f"could not be checked: {described(error)}"
     match answer:
         case None:
             return None
         case str():
-            return answer.strip() or rule.reason or f"breaks the rule {rule.id}"
+            return str.strip(answer) or rule.reason or f"breaks the rule {rule.id}"
         case other:
             return f"could not be checked: the rule returned {type(other).__name__}, not None or a text"

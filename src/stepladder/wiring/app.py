@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from stepladder.lint.check import check_document
 from stepladder.lint.compile import UNPINNED, compile_workflow
+from stepladder.runner.rules import TIMEOUT_S, bounded
 from stepladder.schemas.document import Workflow
-from stepladder.schemas.errors import BadInputError, StepladderError
+from stepladder.schemas.errors import BadInputError, StepladderError, described
 from stepladder.schemas.finding import BadDocumentError
 from stepladder.sdk.kit import registered
 from stepladder.wiring.files import read_text
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from stepladder.workflows.machine import Machine
 
 
-def load_kit(app: str | None, document: str | None = None) -> Kit:
+def load_kit(app: str | None, document: str | None = None, *, rule_timeout_s: float = TIMEOUT_S) -> Kit:
     """Imports ``app``, a module's name or the path of a ``.py`` file, and returns the tools and rules it registers.
 
     The module of a ``document`` written ``MODULE:NAME`` is imported too. The working folder comes first in the path,
@@ -38,16 +39,16 @@ def load_kit(app: str | None, document: str | None = None) -> Kit:
     for module in (app, None if document is None else _module_and_name(document)[0]):
         if module is not None:
             _import(module)
-    return registered()
+    return bounded(registered(), rule_timeout_s)
 
 
 def kit_of(settings: Settings, document: str | None = None) -> Kit:
     """The same for the module of the settings or, without one, that of a running ``stepladder up``."""
     note = None if settings.app is not None else read_note(settings.home)
     if note is None or note.app is None or note.folder is None:
-        return load_kit(settings.app, document)
+        return load_kit(settings.app, document, rule_timeout_s=settings.rule_timeout_s)
     _import(note.app, Path(note.folder))
-    return load_kit(None, document)
+    return load_kit(None, document, rule_timeout_s=settings.rule_timeout_s)
 
 
 def _module_and_name(document: str) -> tuple[str | None, str]:
@@ -72,8 +73,10 @@ def _import(app: str, folder: Path | None = None) -> ModuleType:
         spec.loader.exec_module(module)
     except StepladderError:
         raise
-    except (Exception, SystemExit) as error:
-        message = f"the module {app} cannot be imported: {type(error).__name__}: {error}{_place(error)}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        message = f"the module {app} cannot be imported: {described(error)}{_place(error)}"
         raise BadInputError(message, remedy="fix it, or name another with --app or STEPLADDER_APP") from error
     return module
 

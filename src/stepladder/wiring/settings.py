@@ -54,6 +54,9 @@ class Settings(BaseSettings):
         None, ge=0, le=2**31 - 1, description="jobs of one principal in flight at once"
     )
     concurrency: int = Field(400, ge=1, le=10_000, description="jobs that one worker runs at once")
+    rule_timeout_s: float = Field(
+        2.0, gt=0, le=600, description="seconds that a Python rule may take; then it is stopped, and counts as broken"
+    )
     keep_raw_days: float | None = Field(
         None, ge=0, le=36_500, description="days after a job's end until its raw answers are removed; without it, never"
     )

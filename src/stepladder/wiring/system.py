@@ -11,6 +11,7 @@ from stepladder.engine.identity import identify
 from stepladder.models.store import Store
 from stepladder.queries.reads import Reads
 from stepladder.runner.machines import Machines
+from stepladder.runner.rules import bounded, start
 from stepladder.runner.runner import Runner
 from stepladder.runner.sharing import shared_limiter
 from stepladder.wiring.stores import open_database
@@ -54,6 +55,9 @@ async def open_system(
     model, prices, bound = (
         (None, None, None) if settings is None else (settings.model, settings.prices, settings.engine_concurrency)
     )
+    kit = bounded(kit)
+    if kit.rules:
+        start()
     async with open_database(database_url, prices) as database, EngineClient(engine_url, api_key=key) as engine:
         identity = await identify(engine, model=model)
         async with shared_limiter(database, engine.base_url, bound) as limiter:
