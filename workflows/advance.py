@@ -45,7 +45,7 @@ from stepladder.workflows.transition import (
     RunTool,
     TendChildren,
 )
-from stepladder.workflows.visits import ChildCall, ToolCall, Wait
+from stepladder.workflows.visits import ChildCall, SignalWait, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,9 +173,9 @@ def _take(builder: TransitionBuilder, event: Event) -> Command:
             return AwaitSettlement(tool_calls.await_settlement(builder, call, error))
         case Settled() as said, ToolCall() as call:
             return _arrive(builder, tool_calls.settled(builder, call, said))
-        case Claimed(), Wait() as wait:
+        case Claimed(), SignalWait() as wait:
             return _arrive(builder, waits.fall_due(builder, wait) or Await(wait))
-        case Signalled(signal), Wait() as wait:
+        case Signalled(signal), SignalWait() as wait:
             return _arrive(builder, waits.signalled(builder, wait, signal) or Await(wait))
         case Claimed(), ChildCall() as call:
             return child_calls.claimed(builder, call)

@@ -18,7 +18,7 @@ from stepladder.workflows.machine import ERROR, OK, ToolState, evaluate
 from stepladder.workflows.names import names_of
 from stepladder.workflows.retry import backoff
 from stepladder.workflows.transition import AwaitSettlement, Hold, Rest, RunTool
-from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError, VisitStatus
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -125,7 +125,7 @@ def begin(builder: TransitionBuilder, call: ToolCall) -> None:
 
 def _frozen(builder: TransitionBuilder, state: ToolState) -> tuple[str, JsonObject] | None:
     wait = builder.job.visits[-1] if builder.job.visits else None
-    frozen = wait.frozen.get(state.name) if isinstance(wait, Wait) else None
+    frozen = wait.frozen.get(state.name) if isinstance(wait, SignalWait) else None
     if not isinstance(frozen, Mapping):
         return None
     tool, arguments = frozen["tool"], frozen["arguments"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from stepladder.schemas.event import HistoryEvent
     from stepladder.workflows.job import Attempt, Job, Message, Turn
-    from stepladder.workflows.visits import ChildCall, ToolCall, Visit, Wait
+    from stepladder.workflows.visits import ChildCall, SignalWait, ToolCall, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Rest:
 class Await:
     """Wait for a signal; answer with ``Signalled``, or with ``Claimed`` once ``wait.until`` has passed."""
 
-    wait: Wait
+    wait: SignalWait
 
 
 @dataclass(frozen=True, slots=True)

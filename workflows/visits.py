@@ -139,7 +139,7 @@ class ToolCall(Visit):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(Visit):
+class SignalWait(Visit):
     """One visit to a state that waits for a signal.
 
     ``frozen`` maps the state of an irreversible tool that an edge leads to, to ``{"tool", "arguments"}`` as they will
@@ -242,7 +242,7 @@ class ChildCall(Visit):
         return {"kind": self.error.kind, "message": self.error.message, "children": children}
 
 
-KINDS: Mapping[str, type[Visit]] = {kind.kind: kind for kind in (ToolCall, Wait, ListRun, ChildCall)}
+KINDS: Mapping[str, type[Visit]] = {kind.kind: kind for kind in (ToolCall, SignalWait, ListRun, ChildCall)}
 _COLUMNS = frozenset({field.name for field in fields(Visit)} | {"key", "error"})
 
 

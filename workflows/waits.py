@@ -15,7 +15,7 @@ from stepladder.workflows.job import JobFailure
 from stepladder.workflows.machine import TIMEOUT, ToolState, WaitState, evaluate
 from stepladder.workflows.names import names_of
 from stepladder.workflows.tool_calls import call_of
-from stepladder.workflows.visits import VisitStatus, Wait
+from stepladder.workflows.visits import SignalWait, VisitStatus
 
 if TYPE_CHECKING:
     from stepladder.schemas.actor import Actor
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepladder.workflows.job import Signal
 
 
-def open_wait(builder: TransitionBuilder, state: WaitState) -> Wait | JobFailure:
+def open_wait(builder: TransitionBuilder, state: WaitState) -> SignalWait | JobFailure:
     """Opens a wait, with the calls of irreversible tools behind it frozen as they would run."""
     frozen: dict[str, Json] = {}
     for name in state.freezes:
@@ -39,7 +39,7 @@ def open_wait(builder: TransitionBuilder, state: WaitState) -> Wait | JobFailure
     if isinstance(show, EvaluationFailure):
         return JobFailure(Failure.EXPRESSION_ERROR, f"what state {state.name} shows: {show.reason}")
     visit = builder.next_visit()
-    wait = Wait(
+    wait = SignalWait(
         visit=visit,
         state=state.name,
         signal=state.signal,
@@ -59,7 +59,7 @@ def open_wait(builder: TransitionBuilder, state: WaitState) -> Wait | JobFailure
     return wait
 
 
-def forbids(wait: Wait | WaitState, sender: Actor, principal: str) -> str | None:
+def forbids(wait: SignalWait | WaitState, sender: Actor, principal: str) -> str | None:
     """Why this sender may not answer, in a job of that principal; None if they may."""
     itself, lacking = wait.by_other and sender.name == principal, sender.lacks(wait.scopes)
     if not itself and not lacking:
@@ -67,7 +67,7 @@ def forbids(wait: Wait | WaitState, sender: Actor, principal: str) -> str | None
     rules = [f"must not come from {principal}, whose job it is"] if wait.by_other else []
     if wait.scopes:
         rules.append(f"needs the scope{'' if len(wait.scopes) == 1 else 's'} {', '.join(wait.scopes)}")
-    name = wait.state if isinstance(wait, Wait) else wait.name
+    name = wait.state if isinstance(wait, SignalWait) else wait.name
     why = f"{sender.name} lacks {', '.join(lacking)}" if lacking else f"this one comes from {sender.name}"
     return f"in state {name} the signal {wait.signal} {' and '.join(rules)}; {why}"
 
@@ -79,7 +79,7 @@ class Refused:
     reason: str
 
 
-def fitting(state: WaitState, wait: Wait, payload: Json) -> str | Refused:
+def fitting(state: WaitState, wait: SignalWait, payload: Json) -> str | Refused:
     """The edge that a payload takes. ``wait_id`` is not one of the author's own fields."""
     if not isinstance(payload, Mapping):
         return Refused(f"the payload of signal {state.signal} is a map with an `action`")
@@ -102,7 +102,7 @@ def without_wait_id(payload: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in payload.items() if name != "wait_id"}
 
 
-def signalled(builder: TransitionBuilder, wait: Wait, signal: Signal) -> str | None:
+def signalled(builder: TransitionBuilder, wait: SignalWait, signal: Signal) -> str | None:
     """Takes a signal. One that does not match the schema is consumed and recorded, and the wait stays open.
 
     A signal that arrived after the wait's timeout is not taken, even if it is read first: the timeout came earlier.
@@ -122,14 +122,14 @@ def signalled(builder: TransitionBuilder, wait: Wait, signal: Signal) -> str | N
     return _leave(builder, closed, action, state)
 
 
-def _answer(builder: TransitionBuilder, state: WaitState, wait: Wait, signal: Signal) -> str | Refused:
+def _answer(builder: TransitionBuilder, state: WaitState, wait: SignalWait, signal: Signal) -> str | Refused:
     if signal.name != wait.signal:
         return Refused("it has another name")
     forbidden = forbids(wait, signal.sender, builder.job.principal)
     return fitting(state, wait, signal.payload) if forbidden is None else Refused(forbidden)
 
 
-def fall_due(builder: TransitionBuilder, wait: Wait) -> str | None:
+def fall_due(builder: TransitionBuilder, wait: SignalWait) -> str | None:
     """Ends a wait that has timed out."""
     if wait.until is None or builder.now < wait.until:
         return None
@@ -137,7 +137,7 @@ def fall_due(builder: TransitionBuilder, wait: Wait) -> str | None:
     return _leave(builder, wait.close(builder.now, action=TIMEOUT), TIMEOUT, _state(builder, wait))
 
 
-def _leave(builder: TransitionBuilder, wait: Wait, action: str, state: WaitState) -> str:
+def _leave(builder: TransitionBuilder, wait: SignalWait, action: str, state: WaitState) -> str:
     builder.put(wait)
     builder.change(
         status=JobStatus.RUNNING, waiting_for=None, deadline_at=builder.after_waiting(wait), due_at=builder.now
@@ -145,7 +145,7 @@ def _leave(builder: TransitionBuilder, wait: Wait, action: str, state: WaitState
     return builder.follow(action, state.edges[action])
 
 
-def _state(builder: TransitionBuilder, wait: Wait) -> WaitState:
+def _state(builder: TransitionBuilder, wait: SignalWait) -> WaitState:
     state = builder.machine.states[wait.state]
     if not isinstance(state, WaitState):
         raise TypeError(f"state {wait.state} waits for nothing")

@@ -11,7 +11,7 @@ import pytest
 from stepladder.schemas.job import Failure, JobStatus
 from stepladder.testing import Fault, Ran, ScriptedEngine, run
 from stepladder.wiring.app import load_kit, load_machine
-from stepladder.workflows.visits import Wait
+from stepladder.workflows.visits import SignalWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,7 @@ async def test_a_refund_waits_and_shows_what_would_be_paid(database_url: str) ->
     ran, _ = await play(database_url, "refund", "kettle", [REFUND])
     assert (ran.job.status, ran.job.waiting_for) == (JobStatus.WAITING, "approval")
     wait = ran.transitions[-1].job.open
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, SignalWait)
     assert wait.show == {"order": "A-1001", "cents": 3490, "reason": "It leaks."}
     assert wait.frozen == {"pay": {"tool": "pay_refund", "arguments": {"order": "A-1001", "cents": 3490}}}
 

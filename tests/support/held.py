@@ -11,7 +11,7 @@ from stepladder.schemas.answer import Completion, Verdict
 from stepladder.schemas.outcomes import Cause, Outcome
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Signalled
 from stepladder.workflows.job import Job, Turn
-from stepladder.workflows.visits import ToolCall, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall
 from support.machines import accepted, document, machine_of, rejected
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def first_event(claim: Claim) -> Event:
             return Cancelled(claim.settled) if claim.cancel_requested else claim.settled
         case _ if claim.cancel_requested:
             return Cancelled()
-        case Wait() as wait:
+        case SignalWait() as wait:
             signal = next((signal for signal in claim.signals if signal.name == wait.signal), None)
             return Claimed() if signal is None else Signalled(signal)
         case _:

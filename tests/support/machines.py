@@ -18,7 +18,7 @@ from stepladder.workflows.advance import advance
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, Signalled, ToolFailed, ToolReturned
 from stepladder.workflows.job import Job, Signal
 from stepladder.workflows.load import Loaded, load_document
-from stepladder.workflows.visits import ToolCall, ToolError, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,10 +186,10 @@ class Play:
         return call
 
     @property
-    def wait(self) -> Wait:
+    def wait(self) -> SignalWait:
         """The open visit, known to be a wait."""
         wait = self.job.open
-        assert isinstance(wait, Wait)
+        assert isinstance(wait, SignalWait)
         return wait
 
     def answer(self, action: str, **more: Json) -> Transition:

@@ -31,7 +31,7 @@ POLL_S = 0.5
 LISTED = 20
 MAX_TIMES = 100
 
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="until every job has ended, or waits for a person")]
+Waiting = Annotated[bool, typer.Option("--wait/--no-wait", help="until every job has ended, or waits for a person")]
 Effects = Annotated[bool, typer.Option("--effects", help="run tools that are not read-only, and other workflows, too")]
 Version = Annotated[int | None, typer.Option(min=1, help="else the highest that is not retired")]
 
@@ -60,7 +60,7 @@ def run(
     version: Version = None,
     name: Annotated[str, typer.Option(help="a name to recognize it by")] = "",
     effects: Effects = False,
-    wait: Wait = True,
+    wait: Waiting = True,
     app: App = None,
     as_json: AsJson = False,
 ) -> None:
@@ -94,7 +94,7 @@ def stability(
     seeds: Annotated[Seeds, typer.Option(help="a new seed each time, or the document's")] = Seeds.VARY,
     version: Version = None,
     effects: Effects = False,
-    wait: Wait = True,
+    wait: Waiting = True,
     app: App = None,
     as_json: AsJson = False,
 ) -> None:

@@ -32,7 +32,7 @@ from stepladder.schemas.job import SETTLEMENT
 from stepladder.schemas.job_filter import Place
 from stepladder.schemas.published import WorkflowVersion
 from stepladder.schemas.responses import Job, OpenSettlement, OpenWait
-from stepladder.workflows.visits import ChildCall, ToolCall, Wait, visit_of
+from stepladder.workflows.visits import ChildCall, SignalWait, ToolCall, visit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -136,11 +136,11 @@ class Reads:
         rows = await self._database.rows(_PROGRESS, {"jobs": list(job_ids)})
         return {row["id"]: Progress(row["event_count"], row["final"]) for row in rows}
 
-    async def open_wait(self, job_id: UUID) -> Wait | None:
+    async def open_wait(self, job_id: UUID) -> SignalWait | None:
         """The wait that a job is in, as the machine remembers it; None if it is in none."""
         row = await self._database.row(_OPEN_WAIT, {"job": job_id})
         visit = None if row is None else visit_of(row)
-        return visit if isinstance(visit, Wait) else None
+        return visit if isinstance(visit, SignalWait) else None
 
     async def unsettled(self, job_id: UUID) -> OpenSettlement | None:
         """The call that a job waits for a person to settle, or None."""
@@ -217,13 +217,13 @@ class Reads:
         return Timeline(
             turns={row["ordinal"]: row["visit"] for row in turns},
             tools=tuple(ToolVisit.model_validate(visit) for visit in visits if isinstance(visit, ToolCall)),
-            waits=tuple(WaitVisit.model_validate(visit) for visit in visits if isinstance(visit, Wait)),
+            waits=tuple(WaitVisit.model_validate(visit) for visit in visits if isinstance(visit, SignalWait)),
             calls=tuple(CallVisit.model_validate(visit) for visit in visits if isinstance(visit, ChildCall)),
             signals=tuple(ReceivedSignal.model_validate(row) for row in signals),
         )
 
 
-def _open_wait(wait: Wait) -> OpenWait:
+def _open_wait(wait: SignalWait) -> OpenWait:
     return OpenWait(
         signal=wait.signal,
         state=wait.state,

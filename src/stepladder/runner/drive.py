@@ -12,7 +12,7 @@ from stepladder.runner.runner import SliceEnd
 from stepladder.schemas.actor import LOCAL
 from stepladder.schemas.event import EventKind
 from stepladder.schemas.job import CHILDREN, JobStatus
-from stepladder.workflows.visits import Wait
+from stepladder.workflows.visits import SignalWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +97,7 @@ class Driver:
     def _is_over(self, ended: Slice) -> bool:
         """Whether the timeout of the wait that a slice ended in has passed already."""
         wait = None if ended.job is None else ended.job.open
-        return isinstance(wait, Wait) and wait.until is not None and wait.until <= self._runner.now()
+        return isinstance(wait, SignalWait) and wait.until is not None and wait.until <= self._runner.now()
 
 
 class _Children:

@@ -42,7 +42,7 @@ from stepladder.workflows.transition import (
     RunTool,
     TendChildren,
 )
-from stepladder.workflows.visits import ChildCall, ToolCall, Wait
+from stepladder.workflows.visits import ChildCall, SignalWait, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -265,7 +265,7 @@ class _JobRun:
                 return Cancelled(claim.settled) if claim.cancel_requested else claim.settled
             case _ if claim.cancel_requested:
                 return Cancelled()
-            case Wait() as wait:
+            case SignalWait() as wait:
                 signal = next((signal for signal in claim.signals if signal.name == wait.signal), None)
                 return Claimed() if signal is None else Signalled(signal)
             case _:
@@ -328,7 +328,7 @@ class _JobRun:
             self.lease.end()
         return written
 
-    def _has_early_signal(self, wait: Wait, transition: Transition) -> bool:
+    def _has_early_signal(self, wait: SignalWait, transition: Transition) -> bool:
         return any(signal.name == wait.signal and signal.id != transition.taken for signal in self.claim.signals)
 
     def _is_long(self, until: datetime) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json
     from stepladder.workflows.machine import Machine
-    from stepladder.workflows.visits import Wait
+    from stepladder.workflows.visits import SignalWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class TooEarly:
 
 
 def refusal(
-    machine: Machine, wait: Wait | None, name: str, payload: Json, sender: Actor, principal: str
+    machine: Machine, wait: SignalWait | None, name: str, payload: Json, sender: Actor, principal: str
 ) -> Unfit | Forbidden | TooEarly | None:
     """Why the signal is rejected; None if the job can use it now or later. ``wait`` is the open one, and ``principal``
     the job's."""

@@ -19,7 +19,7 @@ from stepladder.schemas.event import EventKind, HistoryEvent
 from stepladder.schemas.job import JobStatus
 from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Ask, Await, Finished, Rest, Transition
-from stepladder.workflows.visits import VisitStatus, Wait
+from stepladder.workflows.visits import SignalWait, VisitStatus
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim, PendingAttempt
@@ -106,7 +106,7 @@ class Bench:
 
     def waiting(self, claim: Claim, until: datetime | None = None) -> Transition:
         visit = len(claim.job.visits) + 1
-        wait = Wait(visit, "approve", NOW, "approval", uuid7(), {"total": 36}, until, status=VisitStatus.WAITING)
+        wait = SignalWait(visit, "approve", NOW, "approval", uuid7(), {"total": 36}, until, status=VisitStatus.WAITING)
         job = replace(
             claim.job,
             status=JobStatus.WAITING,

@@ -34,7 +34,7 @@ from stepladder.workflows.advance import advance
 from stepladder.workflows.events import Cancelled, Claimed, Judged, Settled, ToolFailed, ToolReturned, ToolUnknown
 from stepladder.workflows.job import Job
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Rest, RunTool
-from stepladder.workflows.visits import ToolCall, ToolError, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError
 from support.held import MACHINES, Held, Known, as_loaded, first_event, verdict_on
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ class AnyOrder(RuleBasedStateMachine):
         wait = self.known[job].job.open
         if name == "news":
             return {"action": "told"}
-        return {"action": "go"} | ({"wait_id": str(wait.wait_id)} if isinstance(wait, Wait) else {})
+        return {"action": "go"} | ({"wait_id": str(wait.wait_id)} if isinstance(wait, SignalWait) else {})
 
     @rule(which=WHICH)
     def cancel(self, which: int) -> None:
@@ -403,7 +403,7 @@ class AnyOrder(RuleBasedStateMachine):
             visit, due = known.job.open, "SELECT wake_at <= now() AS due FROM jobs WHERE id = %s"
             if known.job.waiting_for == "settlement":
                 wanted = bool(self.rows("SELECT done FROM settlements WHERE job_id = %s", job))
-            elif isinstance(visit, Wait) and not visit.frozen and not known.cancelled:
+            elif isinstance(visit, SignalWait) and not visit.frozen and not known.cancelled:
                 untaken = "SELECT id FROM signals WHERE job_id = %s AND name = %s AND taken_at IS NULL"
                 wanted = bool(self.rows(untaken, job, visit.signal))
             else:
@@ -429,7 +429,7 @@ class AnyOrder(RuleBasedStateMachine):
             if known.job.waiting_for == "settlement":
                 if not self.rows("SELECT done FROM settlements WHERE job_id = %s", job):
                     self.settle_one(job, done=True)
-            elif isinstance(known.job.open, Wait):
+            elif isinstance(known.job.open, SignalWait):
                 name = known.job.open.signal
                 self.do(self.store.signal(job, uuid7(), name, self.payload(job, name)))
             self.rows("UPDATE jobs SET lease_until = now() WHERE id = %s AND lease_until IS NOT NULL", job)

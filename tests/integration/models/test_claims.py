@@ -21,7 +21,7 @@ from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.job import Attempt, Message, Turn
 from stepladder.workflows.transition import Finished, Rest, RunTool, Transition
-from stepladder.workflows.visits import ToolCall, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall
 
 from .conftest import NOW
 
@@ -117,7 +117,7 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
         replace(first.job, status=JobStatus.SUCCEEDED, tokens=99, event_count=9),
         Finished(),
         events=(HistoryEvent(3, EventKind.JOB_SUCCEEDED),),
-        visits=(replace(turn, ordinal=1), turn, call, Wait(4, "approve", NOW, "approval", uuid7(), None)),
+        visits=(replace(turn, ordinal=1), turn, call, SignalWait(4, "approve", NOW, "approval", uuid7(), None)),
         judged=(judged,),
         opened=Attempt(2, 1, 10),
         messages=(Message(2, 1, "user", "?"),),
@@ -144,7 +144,7 @@ async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(benc
         replace(claim.job, status=JobStatus.RUNNING),
         RunTool(call),
         events=(HistoryEvent(3, EventKind.TOOL_STARTED),),
-        visits=(turn, call, Wait(4, "approve", NOW, "approval", uuid7(), None)),
+        visits=(turn, call, SignalWait(4, "approve", NOW, "approval", uuid7(), None)),
         judged=(replace(attempt, verdict=Verdict(Outcome.VALID, output=1)),),
         opened=Attempt(2, 1, 10),
         messages=(Message(2, 1, "user", "?"),),

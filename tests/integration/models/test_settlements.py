@@ -20,7 +20,7 @@ from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.events import Settled
 from stepladder.workflows.transition import AwaitSettlement, Rest, RunTool, Transition
-from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError, VisitStatus
 
 from .conftest import NOW
 
@@ -136,7 +136,7 @@ async def test_a_job_that_waits_for_no_settlement_takes_none(bench: Bench, place
         job = (await running(bench)).job
     elif place != "queued":
         claim = await bench.claim(job)
-        wait = Wait(1, "approve", NOW, SETTLEMENT, uuid7(), None)
+        wait = SignalWait(1, "approve", NOW, SETTLEMENT, uuid7(), None)
         held = replace(bench.waiting(claim), visits=(wait,))
         held = replace(held, job=replace(held.job, waiting_for=SETTLEMENT, visits=(wait,)))
         assert await bench.commit(claim, bench.finished(claim) if place == "ended" else held)

@@ -20,7 +20,7 @@ from stepladder.schemas.outcomes import Cause, Outcome, Rungs
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Ask, Finished, Rest, RunTool, Transition
-from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError, VisitStatus
 
 if TYPE_CHECKING:
     from stepladder.models.records import Claim
@@ -122,8 +122,8 @@ def tool_calls(draw: st.DrawFn, visit: int) -> ToolCall:
 
 
 @st.composite
-def waits(draw: st.DrawFn, visit: int) -> Wait:
-    return Wait(
+def waits(draw: st.DrawFn, visit: int) -> SignalWait:
+    return SignalWait(
         visit=visit,
         state="wait",
         signal="approval",
@@ -223,7 +223,7 @@ async def play(bench: Bench, claim: Claim, job: Job) -> None:
             case ToolCall():
                 called = replace(visit, result=None, error=None, closed_at=None, status=VisitStatus.RUNNING)
                 await bench.commit(claim, Transition(job, RunTool(called), visits=(called,)))
-            case Wait():
+            case SignalWait():
                 waited = replace(
                     visit, payload=None, signal_id=None, action=None, closed_at=None, status=VisitStatus.WAITING
                 )

@@ -22,7 +22,7 @@ from stepladder.schemas.outcomes import Outcome
 from stepladder.schemas.tool import Effect
 from stepladder.workflows.job import Attempt, Job, Message, Turn
 from stepladder.workflows.transition import Finished, Transition
-from stepladder.workflows.visits import ChildCall, ListRun, ToolCall, Wait
+from stepladder.workflows.visits import ChildCall, ListRun, SignalWait, ToolCall
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -90,7 +90,7 @@ def test_the_commit_reads_every_value_that_it_is_handed_and_no_other() -> None:
         visits=(
             Turn(1, "ask", NOW, 1, "?", "hash"),
             ToolCall(2, "run", NOW, "tool", Effect.READ, {}, "key"),
-            Wait(3, "wait", NOW, "signal", UUID(int=2), None),
+            SignalWait(3, "wait", NOW, "signal", UUID(int=2), None),
             ListRun(4, "lines", NOW, 5),
             ChildCall(5, "call", NOW, "other", ({},)),
         ),

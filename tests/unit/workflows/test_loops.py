@@ -14,7 +14,7 @@ from stepladder.workflows.job import Turn
 from stepladder.workflows.loops import find_circle
 from stepladder.workflows.machine import LoopLimits
 from stepladder.workflows.transition import Ask, Finished
-from stepladder.workflows.visits import ToolCall, ToolError, VisitStatus, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError, VisitStatus
 from support.machines import NOW, document, play, the
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def visits(*happened: tuple[str, Any]) -> list[Visit]:
             turn = 1 + sum(isinstance(visit, Turn) for visit in path)
             path.append(Turn(number, name, NOW, turn, "?", "", outcome=Outcome.VALID, output=value, **closed))
         elif name == "sig":
-            path.append(Wait(number, "pause", NOW, "s", ID, None, payload=value, signal_id=ID, **closed))
+            path.append(SignalWait(number, "pause", NOW, "s", ID, None, payload=value, signal_id=ID, **closed))
         else:
             answer = {"error": ToolError("E", value)} if name == "bad" else {"result": value}
             path.append(ToolCall(number, "act", NOW, "t", Effect.READ, {}, "k", **answer, **closed))

@@ -16,7 +16,7 @@ from stepladder.schemas.replay import Mode
 from stepladder.workflows.job import Job, Spent, Turn
 from stepladder.workflows.replay import Carried, Cut, Refused, carry, cut
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Finished, RunTool
-from stepladder.workflows.visits import ToolCall, ToolError, Wait
+from stepladder.workflows.visits import SignalWait, ToolCall, ToolError
 from support.machines import JOB, NOW, Play, document, machine_of, the
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def told(job: Job) -> list[Any]:
                 visits.append((visit.state, visit.ordinal, visit.question, visit.output))
             case ToolCall():
                 visits.append((visit.state, visit.key, visit.result))
-            case Wait():
+            case SignalWait():
                 visits.append((visit.state, visit.action, visit.frozen))
             case _:
                 visits.append(visit)

@@ -48,7 +48,7 @@ from stepladder.workflows.transition import (
     TendChildren,
     Transition,
 )
-from stepladder.workflows.visits import ChildCall, ChildFailure, ListRun, ToolCall, ToolError, Wait
+from stepladder.workflows.visits import ChildCall, ChildFailure, ListRun, SignalWait, ToolCall, ToolError
 from support.machines import NOW, Play, accepted, play, rejected
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ RESULTS = st.sampled_from([None, 1, {"a": [1]}])
 def signals(job: Job) -> st.SearchStrategy[Signal]:
     """Signals that name the open wait, another, or none."""
     wait = job.open
-    named = {"wait_id": str(wait.wait_id)} if isinstance(wait, Wait) else {}
+    named = {"wait_id": str(wait.wait_id)} if isinstance(wait, SignalWait) else {}
     payloads = st.sampled_from(
         [{"action": word} | names for word in (*WORDS, "timeout", "go") for names in (named, named, {})]
     )
@@ -202,7 +202,7 @@ def events(job: Job) -> st.SearchStrategy[Event]:
         ToolCall: st.builds(ToolReturned, RESULTS)
         | st.builds(ToolFailed, st.just(ToolError("E", "broken")))
         | st.builds(ToolUnknown, st.just(ToolError("timeout", "no answer"))),
-        Wait: st.builds(Signalled, signals(job)),
+        SignalWait: st.builds(Signalled, signals(job)),
         ChildCall: found if call.version is None else looked,
     }
     settled = st.builds(Settled, st.booleans(), RESULTS)
@@ -342,7 +342,7 @@ def bounds_hold(machine: Machine, _: Job, step: Transition) -> None:
 def tool_runs_are_recorded_bounded_and_confirmed(machine: Machine, before: Job, step: Transition) -> None:
     for previous, visit in zip((None, *step.job.visits), step.job.visits, strict=False):
         if isinstance(visit, ToolCall) and visit.effect is Effect.IRREVERSIBLE:
-            assert isinstance(previous, Wait)
+            assert isinstance(previous, SignalWait)
             assert previous.signal_id is not None
             assert previous.frozen[visit.state] == {"tool": visit.tool, "arguments": visit.arguments}
     if isinstance(step.next, RunTool) and step.next.call.effect is Effect.IRREVERSIBLE:
