@@ -35,13 +35,22 @@ class GoneError(StepladderError):
 
 
 def described(error: BaseException) -> str:
-    """``ValueError: its text``, of any exception: user code may raise one whose text cannot be had."""
+    """``ValueError: its text``, of any exception that user code may raise."""
+    text = text_of(error)
+    return f"{name_of(error)}: {text}" if text else name_of(error)
+
+
+def text_of(error: BaseException) -> str:
+    """``str(error)``, even if that raises."""
     try:
-        text = str.__str__(str(error))
+        return str.__str__(str(error))
     except BaseException:  # noqa: BLE001 -- its ``__str__`` may do anything
-        text = "its text cannot be read"
+        return "its text cannot be read"
+
+
+def name_of(error: BaseException) -> str:
+    """The name of its class, even if a metaclass hides it."""
     try:
-        name = str.__str__(type(error).__name__)
-    except BaseException:  # noqa: BLE001 -- a metaclass may do anything, too
-        name = "an exception"
-    return f"{name}: {text}" if text else name
+        return str.__str__(type(error).__name__)
+    except BaseException:  # noqa: BLE001 -- as above
+        return "an exception"

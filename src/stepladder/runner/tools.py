@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from collections.abc import Iterator
 from functools import lru_cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
@@ -13,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from stepladder.runner.threads import in_thread
 from stepladder.schemas.canonical import canonical
-from stepladder.schemas.errors import EffectUnknownError
+from stepladder.schemas.errors import EffectUnknownError, name_of, text_of
 from stepladder.schemas.tool import DEFAULT_TIMEOUT_S, Effect
 from stepladder.validation.parse import NotJson, parse
 from stepladder.validation.schema import Schema, compile_schema
@@ -21,7 +23,7 @@ from stepladder.workflows.events import ToolFailed, ToolReturned, ToolUnknown
 from stepladder.workflows.visits import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stepladder.schemas.answer import Violation
     from stepladder.schemas.jsontypes import Json, JsonObject
@@ -33,6 +35,7 @@ log = structlog.get_logger("stepladder.runner")
 ToolOutcome: TypeAlias = ToolReturned | ToolFailed | ToolUnknown
 
 MAX_RESULT_BYTES = 1_000_000  # a result is read by templates and rules at every later turn
+_ALLOWED = f"{MAX_RESULT_BYTES:,} are allowed"
 MAX_MESSAGE_LENGTH = 2_000
 MAX_VIOLATIONS = 5
 CLEANUP_S = 1.0
@@ -80,8 +83,9 @@ async def run_tool(tool: Tool, call: ToolCall, left_s: float | None = None) -> T
 def _begin(tool: Tool, call: ToolCall, arguments: Mapping[str, Any]) -> asyncio.Future[ToolOutcome]:
     late = partial(_drop, tool, call)
     if not inspect.iscoroutinefunction(inspect.unwrap(tool.function)):
-        return in_thread(partial(_call, tool, arguments), late, name=f"tool {tool.name}")
-    return asyncio.ensure_future(_await(tool, arguments))
+        run = partial(tool.function, **arguments)
+        return in_thread(partial(_guarded, tool, run), late, name=f"tool {tool.name}")
+    return asyncio.ensure_future(_await(tool, arguments, late))
 
 
 def _drop(tool: Tool, call: ToolCall, outcome: ToolOutcome) -> None:
@@ -90,39 +94,47 @@ def _drop(tool: Tool, call: ToolCall, outcome: ToolOutcome) -> None:
     log.warning("tool returned too late", tool=tool.name, state=call.state, key=call.key, outcome=kind)
 
 
-async def _await(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
+async def _await(tool: Tool, arguments: Mapping[str, Any], late: Callable[[ToolOutcome], None]) -> ToolOutcome:
     try:
-        return _plain(tool, await tool.function(**arguments))
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 -- anything that user code raises is the tool's error
-        return _raised(tool, error)
+        result = await tool.function(**arguments)
+    except GeneratorExit:
+        raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         return _raised(tool, error)  # something inside the tool was cancelled, and not the tool
+    except BaseException as error:  # noqa: BLE001 -- anything that user code raises is the tool's error
+        return _raised(tool, error)
+    # Off the loop: what it returns may be large, or objects that run code of their own.
+    return await in_thread(partial(_guarded, tool, lambda: result), late, name=f"result of {tool.name}")
 
 
-def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
+def _guarded(tool: Tool, run: Callable[[], Any]) -> ToolOutcome:
     """Catches in the thread itself: a future cannot carry ``StopIteration``, and ``SystemExit`` would end the loop."""
     try:
-        return _plain(tool, tool.function(**arguments))
+        return _plain(tool, run())
     except BaseException as error:  # noqa: BLE001 -- as above
         return _raised(tool, error)
 
 
 def _raised(tool: Tool, error: BaseException) -> ToolFailed | ToolUnknown:
     if isinstance(error, EffectUnknownError) and tool.effect is Effect.IRREVERSIBLE:
-        return ToolUnknown(_error("effect_unknown", str(error)))
-    return _failed(type(error).__name__, str(error))
+        return ToolUnknown(_error("effect_unknown", text_of(error)))
+    return _failed(name_of(error), text_of(error))
 
 
 def _plain(tool: Tool, result: Any) -> ToolReturned | ToolFailed:
+    if isinstance(result, Iterator):
+        result = list(islice(result, MAX_RESULT_BYTES))
+    if _is_too_large(result):
+        return _failed("bad_result", f"the result has too many bytes, or holds itself; {_ALLOWED}")
     try:
         content = json.dumps(to_jsonable_python(result), ensure_ascii=False).encode()
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
-        return _failed("bad_result", f"the result is not JSON: {error}")
+        return _failed("bad_result", f"the result is not JSON: {text_of(error)}")
     if len(content) > MAX_RESULT_BYTES:
-        return _failed("bad_result", f"the result has {len(content):,} bytes; {MAX_RESULT_BYTES:,} are allowed")
+        return _failed("bad_result", f"the result has {len(content):,} bytes; {_ALLOWED}")
     parsed = parse(content)
     if isinstance(parsed, NotJson):
         return _failed("bad_result", parsed.reason)
@@ -130,6 +142,24 @@ def _plain(tool: Tool, result: Any) -> ToolReturned | ToolFailed:
     if broken:
         return _failed("bad_result", f"the result breaks the return schema of {tool.name}: {_listed(broken)}")
     return ToolReturned(parsed.value)
+
+
+def _is_too_large(result: Any) -> bool:
+    """Whether plain containers and texts alone have more bytes than are allowed, before they are copied for seconds.
+
+    Written out, a list that holds another ten times over is ten times as long, and one that holds itself endless.
+    """
+    size, rest = 0, [result]
+    while rest and size <= MAX_RESULT_BYTES:
+        one = rest.pop()
+        if type(one) in (str, bytes):
+            size += len(one)
+        elif type(one) in (list, tuple, set, frozenset, dict):
+            size += len(one)
+            if size <= MAX_RESULT_BYTES:
+                rest.extend(one.values() if type(one) is dict else one)
+        size += 1
+    return size > MAX_RESULT_BYTES
 
 
 def breaks(schema: JsonObject, value: Json) -> tuple[Violation, ...]:
@@ -155,4 +185,4 @@ def _failed(kind: str, message: str) -> ToolFailed:
 
 
 def _error(kind: str, message: str) -> ToolError:
-    return ToolError(kind, message.encode(errors="replace").decode()[:MAX_MESSAGE_LENGTH])
+    return ToolError(kind, message[:MAX_MESSAGE_LENGTH].encode(errors="replace").decode())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import threading
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +70,27 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
+class OwnError(BaseException):
+    pass
+
+
+class UnreadableError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+class Hostile(Iterator[int]):
+    def __next__(self) -> int:
+        raise OwnError("not with me")
+
+
+def _laughs() -> Any:
+    laughs: list[Any] = []
+    for _ in range(30):
+        laughs = [laughs] * 10
+    return laughs
+
+
 def _circle() -> Any:
     circle: list[Any] = []
     circle.append(circle)
@@ -86,6 +109,12 @@ def _circle() -> Any:
         (lambda: _circle(), "bad_result", ""),
         (lambda: "\ud800", "bad_result", ""),
         (lambda: "x" * 1_000_001, "bad_result", "1,000,000 are allowed"),
+        (lambda: [0] * 10_000_000, "bad_result", "1,000,000 are allowed"),
+        (lambda: _laughs(), "bad_result", "1,000,000 are allowed"),
+        (lambda: itertools.count(), "bad_result", "1,000,000 are allowed"),
+        (lambda: _raise(UnreadableError()), "UnreadableError", "its text cannot be read"),
+        (lambda: _raise(OwnError("mine")), "OwnError", "mine"),
+        (lambda: Hostile(), "OwnError", "not with me"),
     ],
 )
 @pytest.mark.parametrize("asynchronous", [False, True])
