@@ -133,7 +133,7 @@ class Database:
     async def connection(self, *, vital: bool = False) -> AsyncIterator[Connection]:
         """A connection, for a statement or two. Raises ``UnreachableError`` when it breaks.
 
-        There is one for ``vital`` statements, such as heartbeats, which are short and wait for no lock for long.
+        There is one for ``vital`` statements, such as renewals of shares: short, and waiting for no lock for long.
         """
         with reaching(self.url):
             async with (self._vital if vital else self._pool).connection() as connection:

@@ -8,13 +8,6 @@ row's newest version again, conditions and new values alike, before it writes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stepladder.models.records import Claim
-
 _CLAIM = """
 UPDATE jobs SET
     fence = fence + 1,
@@ -222,12 +215,6 @@ HOLDS = """
 SELECT FROM jobs WHERE id = %(job)s AND fence = %(fence)s
 """
 
-HEARTBEAT = """
-UPDATE jobs SET lease_until = now() + make_interval(secs => %(lease_s)s::float8)
-WHERE id = %(job)s AND fence = %(fence)s
-RETURNING cancel_requested
-"""
-
 # A row that is locked at this moment is skipped: the others do not wait for it, and two statements that lock several
 # rows cannot deadlock. It is held as long as its fence is the same.
 HEARTBEATS = """
@@ -311,9 +298,3 @@ WHERE job_id = %(job)s AND taken_at IS NULL ORDER BY received_at, id
 SIGNALS_RECEIVED = """
 SELECT signals_received FROM jobs WHERE id = %(job)s
 """
-
-
-def held_by(claims: Sequence[Claim], lease_s: float) -> dict[str, object]:
-    """The parameters of ``HEARTBEATS``."""
-    jobs, fences = [claim.job.id for claim in claims], [claim.fence for claim in claims]
-    return {"jobs": jobs, "fences": fences, "lease_s": lease_s}

@@ -49,8 +49,11 @@ class LeaseConnection:
         try:
             with reaching(self._url):
                 for batch in (claims[at : at + BATCH] for at in range(0, len(claims), BATCH)):
-                    rows = self._connected().execute(hot.HEARTBEATS, hot.held_by(batch, lease_s)).fetchall()
-                    found |= {row["id"]: Renewed(LeaseStatus.of(row), row["renewed"]) for row in rows}
+                    jobs, fences = [claim.job.id for claim in batch], [claim.fence for claim in batch]
+                    held = {"jobs": jobs, "fences": fences, "lease_s": lease_s}
+                    for row in self._connected().execute(hot.HEARTBEATS, held):
+                        status = LeaseStatus.CANCELLING if row["cancel_requested"] else LeaseStatus.HELD
+                        found[row["id"]] = Renewed(status, row["renewed"])
         except BaseException:
             self.close()
             raise

@@ -168,13 +168,6 @@ class LeaseStatus(StrEnum):
     LOST = "lost"
     """The lease ended, and another worker may have the job: stop, and write nothing more."""
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any] | None) -> LeaseStatus:
-        """From the job's row, if the fencing token still is the one of the claim."""
-        if row is None:
-            return cls.LOST
-        return cls.CANCELLING if row["cancel_requested"] else cls.HELD
-
 
 class Settling(StrEnum):
     """What became of a settlement."""

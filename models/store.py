@@ -14,7 +14,6 @@ from stepladder.models.load import encode_raw, job_of, pending_of, settled_of, s
 from stepladder.models.records import (
     Claim,
     KeyTaken,
-    LeaseStatus,
     NewJob,
     Publication,
     Retired,
@@ -248,17 +247,6 @@ class Store(JobCommands):
     async def holds(self, claim: Claim) -> bool:
         """Whether this worker still holds the job."""
         return await self._database.row(hot.HOLDS, {"job": claim.job.id, "fence": claim.fence}) is not None
-
-    async def heartbeat(self, claim: Claim, lease_s: float | None = None) -> LeaseStatus:
-        """Renews the lease, for as long as it was taken for unless ``lease_s`` says otherwise."""
-        seconds = claim.lease_s if lease_s is None else lease_s
-        row = await self._database.row(hot.HEARTBEAT, {"job": claim.job.id, "fence": claim.fence, "lease_s": seconds})
-        return LeaseStatus.of(row)
-
-    async def heartbeats(self, claims: Sequence[Claim], lease_s: float) -> dict[UUID, LeaseStatus]:
-        """Renews many leases in one statement. A job that is missing is lost, or was locked: ask for it alone."""
-        rows = await self._database.rows(hot.HEARTBEATS, hot.held_by(claims, lease_s))
-        return {row["id"]: LeaseStatus.of(row) for row in rows if row["renewed"]}
 
     async def release(self, claim: Claim, due_at: datetime | None = None) -> bool:
         """Releases an unfinished job; it is due at ``due_at``, or at once. False if it was not held."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg.conninfo import make_conninfo
 
 from stepladder.embedded import postgres
@@ -18,6 +19,9 @@ from support.database import DELETE_ALL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+settings.register_profile("stepladder", deadline=None)  # a busy machine is not a fault
+settings.load_profile("stepladder")
 
 _numbers = itertools.count(1)
 

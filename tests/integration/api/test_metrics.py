@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from stepladder.models.ids import uuid7
 from stepladder.models.prices import keep_prices
 from stepladder.models.shares import renew_share
 from stepladder.queries.counts import Tallies
-from stepladder.testing import Answer, Fault
+from stepladder.testing import Answer, Fault, eventually
 from stepladder.wiring.prices import parse_prices
 
 if TYPE_CHECKING:
@@ -123,10 +122,14 @@ async def test_rows_that_settle_between_readings_are_counted_once(bill: Api, mon
         sums = {kind: sum(one[name] for one in getattr(tally, kind)) for kind, name in kinds.items()}
         return sums | {"prompt_tokens": sum(one["prompt_tokens"] for one in tally.judged)}
 
+    async def are_settled() -> bool:
+        row = await bill.store.database.row("SELECT max(finished_at) < now() - interval '1 s' AS so FROM jobs", {})
+        return row is not None and bool(row["so"])
+
     for jobs in (1, 2):
         await drive(bill, *(Answer({"total": n}, prompt_tokens=10) for n in (1, 2, 3)))
-        for pause_s in (0.0, 1.2, 1.2):  # before, while and after they settle
-            await asyncio.sleep(pause_s)
+        for settled in (False, True, True):  # before, while and after they settle
+            await eventually(are_settled if settled else lambda: True, what="the rows have settled")
             assert counted(await tallies.read()) == {
                 "judged": 3 * jobs, "closed": jobs, "timed": 6 * jobs, "ended": jobs, "prompt_tokens": 30 * jobs,
             }  # fmt: skip

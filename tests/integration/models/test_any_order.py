@@ -36,6 +36,7 @@ from stepladder.workflows.job import Job
 from stepladder.workflows.transition import Ask, Await, AwaitSettlement, Rest, RunTool
 from stepladder.workflows.visits import SignalWait, ToolCall, ToolError
 from support.held import MACHINES, Held, Known, as_loaded, first_event, verdict_on
+from support.leases import heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -68,7 +69,6 @@ UNKNOWN = ToolError("unknown", "the line broke")
 BOUNDED = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink an example takes minutes
 )
@@ -284,7 +284,7 @@ class AnyOrder(RuleBasedStateMachine):
         if hand is None:
             return
         expected = LeaseStatus.CANCELLING if self.known[hand.job.id].cancelled else LeaseStatus.HELD
-        assert self.do(self.store.heartbeat(hand.claim, 60.0)) is expected
+        assert heartbeat(self.store, hand.claim) is expected
 
     @rule(which=WHICH, forgets=st.booleans())
     def lapse(self, which: int, forgets: bool) -> None:
@@ -303,8 +303,7 @@ class AnyOrder(RuleBasedStateMachine):
             return
         ghost = self.ghosts[which % len(self.ghosts)]
         before = self.dump(ghost.job.id)
-        assert self.do(self.store.heartbeat(ghost.claim)) is LeaseStatus.LOST
-        assert self.do(self.store.heartbeats([ghost.claim], 60.0)) == {}
+        assert heartbeat(self.store, ghost.claim) is LeaseStatus.LOST
         assert not self.do(self.store.release(ghost.claim))
         step = advance(self.known[ghost.job.id].machine, ghost.job, Cancelled(Settled(done=True)), self.now())
         assert not self.commit(ghost, step)

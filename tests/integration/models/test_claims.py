@@ -22,6 +22,7 @@ from stepladder.testing import eventually
 from stepladder.workflows.job import Attempt, Message, Turn
 from stepladder.workflows.transition import Finished, Rest, RunTool, Transition
 from stepladder.workflows.visits import SignalWait, ToolCall
+from support.leases import heartbeat
 
 from .conftest import NOW
 
@@ -79,7 +80,7 @@ async def test_a_short_rest_may_be_kept_in_hand(bench: Bench) -> None:
     job, claim = await bench.claimed()
     assert await bench.commit(claim, Transition(job, Rest(soon(-1))), release=False)
     assert await bench.store.claim("other", 60.0, job.id) is None
-    assert await bench.store.heartbeat(claim) is LeaseStatus.HELD
+    assert heartbeat(bench.store, claim) is LeaseStatus.HELD
 
 
 @pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
@@ -90,15 +91,15 @@ async def test_a_finished_job_is_let_go_of_for_good(bench: Bench, status: JobSta
     assert (row["status"], row["result"], row["lease_owner"], row["wake_at"]) == (status, [1], None, None)
     assert row["finished_at"] is not None
     assert await bench.store.claim("worker", 60.0, job.id) is None
-    assert await bench.store.heartbeat(claim) is LeaseStatus.LOST
+    assert heartbeat(bench.store, claim) is LeaseStatus.LOST
     assert not await bench.commit(claim, Transition(job, Rest(NOW)))
 
 
 async def test_a_heartbeat_keeps_the_lease_and_a_commit_renews_it(bench: Bench) -> None:
     job, claim = await bench.claimed(lease_s=0.0)
-    assert await bench.store.heartbeat(claim, 60.0) is LeaseStatus.HELD
+    assert heartbeat(bench.store, claim, 60.0) is LeaseStatus.HELD
     assert await bench.store.claim("other", 60.0, job.id) is None
-    assert await bench.store.heartbeat(claim, 0.0) is LeaseStatus.HELD
+    assert heartbeat(bench.store, claim, 0.0) is LeaseStatus.HELD
     await bench.ask(replace(claim, lease_s=60.0))
     assert await bench.store.claim("other", 60.0, job.id) is None
 
@@ -128,10 +129,9 @@ async def test_who_lost_the_lease_can_write_nothing_anywhere(bench: Bench) -> No
     assert not await bench.answer(first, attempt)
     assert not await bench.store.holds(first)
     assert not await bench.store.release(first)
-    assert await bench.store.heartbeat(first) is LeaseStatus.LOST
-    assert await bench.store.heartbeats([first], 60.0) == {}
+    assert heartbeat(bench.store, first) is LeaseStatus.LOST
     assert await bench.dump() == before
-    assert await bench.store.heartbeat(second) is LeaseStatus.HELD
+    assert heartbeat(bench.store, second) is LeaseStatus.HELD
 
 
 async def test_the_same_step_from_the_rightful_worker_writes_to_every_table(bench: Bench) -> None:

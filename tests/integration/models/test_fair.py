@@ -15,9 +15,11 @@ from stepladder.models.database import Database
 from stepladder.models.due import AT_A_BOUND_S, take_due
 from stepladder.models.fair import MOST, keep_bounds
 from stepladder.models.ids import uuid7
+from stepladder.models.leases import Renewed
 from stepladder.models.records import LeaseStatus, NewJob
 from stepladder.models.store import Store
 from stepladder.workflows.job import Job
+from support.leases import heartbeat, renew
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -207,9 +209,7 @@ async def test_the_sweep_announces_what_there_is_room_for(market: Market) -> Non
     assert len(await take_due(market.store, queue_empty=False)) == 1
 
 
-async def test_many_leases_are_renewed_at_once_and_those_lost_or_locked_are_not(
-    market: Market, database_url: str
-) -> None:
+async def test_many_leases_are_renewed_at_once_and_those_locked_are_not(market: Market, database_url: str) -> None:
     await market.jobs("a", 5)
     claims = await market.take(5, lease_s=1.0)
     lost, locked, cancelled, *held = claims
@@ -217,9 +217,12 @@ async def test_many_leases_are_renewed_at_once_and_those_lost_or_locked_are_not(
     assert await market.store.request_cancel(cancelled.job.id)
     async with await psycopg.AsyncConnection.connect(database_url) as writer:
         await writer.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (locked.job.id,))
-        found = await market.store.heartbeats(claims, 60.0)
-    expected = dict.fromkeys((claim.job.id for claim in held), LeaseStatus.HELD)
-    assert found == expected | {cancelled.job.id: LeaseStatus.CANCELLING}
+        found = renew(market.store, claims, 60.0)
+    expected = dict.fromkeys((claim.job.id for claim in held), Renewed(LeaseStatus.HELD, in_time=True))
+    assert found == expected | {
+        cancelled.job.id: Renewed(LeaseStatus.CANCELLING, in_time=True),
+        locked.job.id: Renewed(LeaseStatus.HELD, in_time=False),
+    }
     rows = await market.rows("SELECT count(*) AS n FROM jobs WHERE lease_until > now() + interval '30 s'")
     assert rows == [{"n": 3}]
 
@@ -233,4 +236,4 @@ async def test_a_worker_takes_over_lapsed_jobs_but_its_own(market: Market) -> No
     )
     taken = await market.store.claim_due("w", 60.0, MOST, held=[own.job.id])
     assert [claim.job.id for claim in taken] == [other.job.id]
-    assert await market.store.heartbeats([own], 60.0) == {own.job.id: LeaseStatus.HELD}
+    assert heartbeat(market.store, own) is LeaseStatus.HELD

@@ -18,6 +18,7 @@ from stepladder.schemas.tool import Effect
 from stepladder.testing import eventually
 from stepladder.workflows.transition import AwaitSettlement, Rest, Transition
 from stepladder.workflows.visits import ToolCall
+from support.leases import heartbeat
 
 from .conftest import NOW
 
@@ -134,7 +135,7 @@ async def test_a_signal_does_not_cut_a_rest_short(bench: Bench) -> None:
 async def test_a_request_to_cancel_reaches_the_worker_with_its_heartbeat(bench: Bench) -> None:
     job, claim = await bench.claimed()
     assert await bench.store.request_cancel(job.id) is Receipt.ACCEPTED
-    assert await bench.store.heartbeat(claim) is LeaseStatus.CANCELLING
+    assert heartbeat(bench.store, claim) is LeaseStatus.CANCELLING
     assert await bench.store.claim("other", 60.0, job.id) is None
 
 

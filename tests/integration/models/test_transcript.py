@@ -240,7 +240,7 @@ def with_own_key(visit: Visit) -> Visit:
 NUL: dict[str, Any] = {"k\0": ["\0", "\\u0000", "😀\U0010ffff", 2**70, 1.0, -0.0, 1e300]}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs())
 @example(Job(UUID(int=0), UUID(int=1), NUL, created_at=datetime(1, 1, 1, tzinfo=UTC)))
 async def test_a_job_comes_back_as_the_machine_left_it(bench: Bench, job: Job) -> None:

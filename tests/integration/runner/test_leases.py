@@ -47,9 +47,14 @@ async def test_a_row_that_is_locked_for_a_while_loses_no_lease(works: Open) -> N
     w = await works(Answer({"n": 1}, delay_s=1.0))
     job = await w.submit({"only": asking()})
     running = asyncio.create_task(w.runner(lease_s=1.0).run_slice(job))
+
+    async def half_spent() -> bool:
+        query = "SELECT lease_until < clock_timestamp() + interval '0.5 s' AS so FROM jobs WHERE id = %s"
+        return bool((await w.rows(query, job))[0]["so"])
+
     await eventually(lambda: w.engine.in_flight == 1, what="the request is on its way")
     async with await psycopg.AsyncConnection.connect(w.database_url) as other:
         await other.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", (job,))
-        await asyncio.sleep(0.6)
+        await eventually(half_spent, what="the heartbeats find the row locked")
     assert (await running).end is SliceEnd.FINISHED
     assert await w.outcomes(job) == [("valid", None)]

@@ -17,6 +17,7 @@ from stepladder.schemas.finding import BadDocumentError
 from stepladder.schemas.tool import Kit
 from stepladder.testing import Answer, Fault, eventually
 from stepladder.workflows.transition import Ask, Transition
+from support.leases import heartbeat
 
 from .conftest import asking
 
@@ -71,7 +72,7 @@ async def test_a_job_of_a_dead_worker_is_taken_over_when_its_lease_ends(works: O
     await w.drive(job)
     assert await w.outcomes(job) == [ABANDONED, VALID]
     assert len(w.engine.requests) == 1
-    assert await w.store.heartbeat(claim) is LeaseStatus.LOST
+    assert heartbeat(w.store, claim) is LeaseStatus.LOST
 
 
 async def test_abandoned_attempts_count_against_no_limit(works: Open) -> None:

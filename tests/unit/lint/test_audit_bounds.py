@@ -28,7 +28,7 @@ SCHEMAS = st.dictionaries(KEYWORDS, ANY, max_size=6)
 ENGINES = [found for backend in Backend if isinstance(found := engine_of(backend), Engine)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SCHEMAS, st.sampled_from(Role), st.sampled_from([None, *ENGINES]))
 def test_any_object_is_audited_with_known_codes(schema: Any, role: Role, engine: Engine | None) -> None:
     for remark in audit(schema, role, engine):
@@ -36,7 +36,7 @@ def test_any_object_is_audited_with_known_codes(schema: Any, role: Role, engine:
         assert pointer(remark.path).count("/") == len(remark.path)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SCHEMAS, st.sampled_from(Role))
 def test_remarks_are_deterministic_and_unique(schema: Any, role: Role) -> None:
     remarks = audit(schema, role)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepladder.lint.extent import extent
@@ -241,7 +241,6 @@ leaves: st.SearchStrategy[Any] = st.one_of(
 schemas = st.recursive(leaves, nested, max_leaves=10)
 
 
-@settings(deadline=None)
 @given(schemas, schemas)
 def test_answers_are_valid_and_deterministic(schema: Any, again: Any) -> None:
     one = compile_schema({"properties": {"root": schema}, "required": ["root"], "$defs": {"again": again}})
@@ -281,7 +280,6 @@ plain: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(plain)
 def test_a_plain_schema_has_a_largest_answer(schema: Any) -> None:
     found = extent(compiled(schema))

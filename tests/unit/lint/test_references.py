@@ -67,7 +67,7 @@ def hoisted(schema: dict[str, Any]) -> dict[str, Any]:
     return {**root, "$defs": definitions}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.recursive(LEAVES, nested, max_leaves=12))
 def test_definitions_get_the_findings_of_the_same_schema_written_out(schema: dict[str, Any]) -> None:
     def found(one: Any) -> set[tuple[str, str]]:

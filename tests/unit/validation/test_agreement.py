@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepladder.schemas.pointer import pointer
@@ -92,7 +92,6 @@ def schemas(leaves: Strategy, without: frozenset[str] = frozenset()) -> Strategy
     return held.map(lambda root: {"properties": {"root": root}, "$defs": defs})
 
 
-@settings(deadline=None)
 @given(schemas(st.booleans()), st.lists(values, min_size=1, max_size=5))
 def test_every_verdict_is_that_of_the_reference_implementation(schema: Any, roots: list[Any]) -> None:
     ours, reference = compiled(schema), jsonschema.Draft202012Validator(schema)
@@ -105,7 +104,6 @@ def test_every_verdict_is_that_of_the_reference_implementation(schema: Any, root
 
 # Of a union the rung tells the branch that was meant, where the reference tells the union. A schema that is `false` the
 # reference tells at the value around it, so that `{"not": {}}` is used here.
-@settings(deadline=None)
 @given(
     schemas(st.sampled_from([True, {"not": {}}]), frozenset({"anyOf", "oneOf"})),
     st.lists(values, min_size=1, max_size=5),
@@ -135,7 +133,6 @@ def nearly_formatted(draw: st.DrawFn) -> tuple[str, str]:
     return name, text
 
 
-@settings(deadline=None)
 @given(nearly_formatted())
 def test_formats_that_both_know_are_read_alike(case: tuple[str, str]) -> None:
     name, text = case

@@ -127,7 +127,6 @@ def schemas(draft: Draft) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(DRAFTS))
 def test_every_verdict_is_that_of_the_reference_implementation_and_the_decoder(data: Any, draft: Draft) -> None:
     schema = data.draw(schemas(draft))
@@ -265,7 +264,7 @@ hostile = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(hostile)
 def test_any_json_is_a_schema_or_is_told_why_not(schema: Any) -> None:
     found = compile_schema(schema)

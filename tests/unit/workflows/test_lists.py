@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepladder.schemas.job import Failure, JobStatus
@@ -163,7 +163,6 @@ def test_the_whole_element_may_have_to_be_another_and_the_word_that_ends_is_none
     assert reasons(it, {"action": "stop"}) == []
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), max_size=12), st.booleans())
 def test_a_list_is_what_was_accepted_in_order_and_never_a_circle(values: list[int], ends: bool) -> None:
     each, edges = "{until: stop, at_most: 12}", "{stop: done, exhausted: done}"

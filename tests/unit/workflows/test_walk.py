@@ -414,7 +414,7 @@ EVERY_KIND: list[Event] = [
 
 
 @pytest.mark.long
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(documents(), st.data())
 def test_the_invariants_hold_after_every_transition(text: str, data: st.DataObject) -> None:
     it: Play = play(text)
